@@ -55,6 +55,7 @@ from .math import (
     reduce_prod, reduce_sum, round, saturate_cast, scalar_mul, sigmoid, sign, sin, sinh, sqrt, square, subtract, tan, tanh, truediv,
 )  # fmt: skip
 from .module import Module
+from .naming import name_scope
 from .scattering import IndexedSlices
 from .segments import dynamic_partition, dynamic_stitch
 from .printing import print
@@ -96,22 +97,6 @@ def executing_eagerly() -> bool:  # type: ignore[valid-type] # `bool` is a dtype
 def device(name: _Any) -> _Any:
     """A context manager without effect: there is one device."""
     return _contextlib.nullcontext(name)
-
-
-class name_scope(_contextlib.AbstractContextManager[str]):
-    """A context manager that returns the path of names around it; values are named after your variables."""
-
-    _open: list[str] = []  # noqa: RUF012 - of this process: names have no effect
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> str:
-        self._open.append(self.name.rstrip("/"))
-        return "/".join(self._open) + "/"
-
-    def __exit__(self, *error: object) -> None:
-        self._open.pop()
 
 
 @_contextlib.contextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from adjit.runtime.conversion import as_called
+
+from .naming import IDENTIFIER, name_scope, scope_of_module, snake_case
 from .variable import Variable
 
 
@@ -16,15 +18,21 @@ class Module:
     _name: str
 
     def __init__(self, name: str | None = None) -> None:
-        self._name = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+        self._name = snake_case(type(self).__name__) if name is None else name
+        if not IDENTIFIER.fullmatch(self._name):
+            raise ValueError(
+                f"{name!r} is not a valid module name. Module names must be valid Python identifiers (e.g. a valid class name)."
+            )
+        self._name_scope = scope_of_module(self._name)
 
     @property
     def name(self) -> str:
-        return getattr(self, "_name", type(self).__name__.lower())
+        return getattr(self, "_name", snake_case(type(self).__name__))
 
     @property
-    def name_scope(self) -> Any:
-        return contextlib.nullcontext(self.name)
+    def name_scope(self) -> name_scope:
+        """The scope of the module's own names: variables that its methods create inside are named after it."""
+        return self.__dict__.get("_name_scope") or name_scope(f"{self.name}/")
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -61,7 +69,14 @@ class Module:
 
     @classmethod
     def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
-        return method
+        """A decorator of methods, which then run in the scope of their module."""
+
+        @functools.wraps(method)
+        def in_scope(self: Module, *args: Any, **kwargs: Any) -> Any:
+            with self.name_scope:
+                return as_called(method)(self, *args, **kwargs)
+
+        return in_scope
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"

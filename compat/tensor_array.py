@@ -1,97 +1,115 @@
-"""tf.TensorArray: a list of tensors of one shape, written one by one, often by a loop. Growing at a traced index is not supported.
-
-It is a buffer with a row for each tensor, so loops carry it and gradients flow through it as through any other tensor. Until an element is
-written, the shape of the rows may be unknown: the buffer is then a Python number, which takes the type of the other operand.
-"""
+"""tf.TensorArray: a list of tensors, written one by one, often by a loop."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from adjit.ir import ops
-from adjit.ir.operand import Operand
 from adjit.tracer.pytree import register_pytree_node
 from adjit.tracer.regions import is_traced
-from adjit.tracer.surface import create, padding
+from adjit.tracer.surface import create
 
+from .array_elements import Buffer, Elements
 from .dtypes import as_dtype
-from .errors import InvalidShape, out_of_scope
+from .errors import InvalidShape
 from .shape import TensorShape
 from .tensor import convert_to_tensor, dress, tracing
 from .wrapping import public
 
 
 class TensorArray:
-    """`ta = tf.TensorArray(tf.float32, size=3)`, then `ta = ta.write(i, x)`, and `ta.stack()` at the end."""
+    """`ta = tf.TensorArray(tf.float32, size=3)`, then `ta = ta.write(i, x)`, and `ta.stack()` at the end.
+
+    >>> squares = TensorArray("float32", size=0, dynamic_size=True)
+    >>> for i in range(3):
+    ...     squares = squares.write(i, i * i)
+    >>> squares.stack().numpy()
+    array([0., 1., 4.], dtype=float32)
+    """
 
     def __init__(
         self, dtype: Any, size: Any = None, dynamic_size: bool | None = None, clear_after_read: bool | None = None,
         tensor_array_name: str | None = None, handle: Any = None, flow: Any = None, infer_shape: bool = True, element_shape: Any = None,
         colocate_with_first_write_call: bool = True, name: str | None = None,
     ) -> None:  # fmt: skip
-        self._dtype = as_dtype(dtype)
-        self._dynamic = bool(dynamic_size)
-        if size is not None and is_traced(size):
-            out_of_scope("a tf.TensorArray of a size that is only known at run time", "give a Python number, the most that will be needed")
-        self._size = 0 if size is None else int(size)
-        self._rows: Any = self._dtype.dtype.type(0).item()
-        if element_shape is not None and TensorShape(element_shape).is_fully_defined():
-            self._rows = self._empty(tuple(TensorShape(element_shape)))
+        own, shape = as_dtype(dtype), TensorShape(element_shape)
+        grows = bool(dynamic_size)
+        count = size if size is not None and is_traced(size) else 0 if size is None else int(size)
+        self._held: Elements | Buffer
+        if not tracing():
+            self._held = Elements([None] * count, own, shape, grows, infer_shape, clear_after_read is not False)
+            return
+        rows: Any = own.dtype.type(0).item()
+        if isinstance(count, int):
+            known = shape.is_fully_defined()
+            self._held = Buffer(create.zeros((count, *shape), own.dtype) if known else rows, count, own, grows, grows)
+        else:
+            self._held = Buffer(rows, count, own, grows, True)
+            if shape.is_fully_defined():
+                self._held.rows = self._held.roomy(tuple(shape))
 
-    def _empty(self, shape: tuple[Any, ...]) -> Any:
-        return create.zeros((self._size, *shape), self._dtype.dtype)
-
-    def _with(self, rows: Any) -> TensorArray:
-        """An array with these rows; eagerly, this array is changed, as in TensorFlow."""
-        out = self if not tracing() else TensorArray(self._dtype, self._size, self._dynamic)
-        out._rows = dress(rows)
-        out._size = rows.type.shape[0]
+    @classmethod
+    def _of(cls, held: Elements | Buffer) -> TensorArray:
+        out = cls.__new__(cls)
+        out._held = held
         return out
 
-    @property
-    def _written(self) -> bool:
-        return isinstance(self._rows, Operand) and not (self._rows.weak and not self._rows.type.shape)
+    def _here(self) -> Elements | Buffer:
+        """What the array holds, in the form that ops take here."""
+        if isinstance(self._held, Elements) and tracing():
+            return Buffer.of(self._held)
+        return self._held
 
-    def _known(self, use: str) -> Any:
-        if not self._written:
-            raise InvalidShape(f"TensorArray.{use}: nothing was written, so the shape of an element is not known; give element_shape=")
-        return self._rows
-
-    def _grown(self, index: Any, shape: tuple[int, ...]) -> Any:
-        """The rows, extended to include one at `index`."""
-        rows = self._rows if self._written else self._empty(shape)
-        if is_traced(index):
-            if self._dynamic:
-                out_of_scope("a TensorArray that grows in a traced loop (dynamic_size=True)", "give the size, the most that will be needed")
-            return rows
-        missing = int(index) + 1 - self._size
-        if missing > 0 and not self._dynamic:
-            raise InvalidShape(f"TensorArray: Tried to write to index {int(index)} but array is not resizeable and size is: {self._size}")
-        return padding.pad(rows, [(0, missing)] + [(0, 0)] * len(shape)) if missing > 0 else rows
+    def _after(self, held: Elements | Buffer) -> TensorArray:
+        return self if held is self._held else TensorArray._of(held)
 
     # ---- writing
 
     @public
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
         """Write an element, and return the array."""
-        x = convert_to_tensor(value, dtype_hint=self._dtype)
-        if x.dtype != self._dtype:
-            raise InvalidShape(f"TensorArray dtype is {self._dtype.name} but Op is trying to write dtype {x.dtype.name}")
-        rows = self._grown(index, x.type.shape)
-        if rows.type.shape[1:] != x.type.shape:
-            raise ValueError(f"Inconsistent shapes: saw {x.type.shape} but expected {rows.type.shape[1:]} as the shape of every element")
-        return self._with(ops.setitem(rows, index, x))
+        return self._after(self._here().write(index, value))
 
     @public
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """The array whose elements are the rows of a tensor."""
-        return self._with(convert_to_tensor(value, dtype_hint=self._dtype))
+        rows = convert_to_tensor(value, dtype_hint=self.dtype)
+        if rows.dtype != self.dtype:
+            raise InvalidShape(f"TensorArray dtype is {self.dtype.name} but Op is trying to write dtype {rows.dtype.name}")
+        held = self._here()
+        return self._after(held.fill(list(rows) if isinstance(held, Elements) else rows))
 
     @public
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
-        places, rows = convert_to_tensor(indices), convert_to_tensor(value, dtype_hint=self._dtype)
-        most = 0 if is_traced(places) or not places.type.size else int(places.numpy().max())
-        return self._with(ops.setitem(self._grown(most, rows.type.shape[1:]), places, rows))
+        """Write the rows of a tensor at some indices."""
+        rows, held = convert_to_tensor(value, dtype_hint=self.dtype), self._here()
+        if isinstance(held, Elements):
+            return self._after(held.put(convert_to_tensor(indices).numpy().tolist(), list(rows)))
+        return self._after(held.put(indices, rows))
+
+    @public
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+        """Write parts of a tensor, of some lengths each."""
+        x, held = convert_to_tensor(value, dtype_hint=self.dtype), self._here()
+        sizes = convert_to_tensor(lengths).numpy().tolist()
+        if not isinstance(sizes, list):
+            raise InvalidShape(f"Expected lengths to be a vector, received shape: {convert_to_tensor(lengths).shape}")
+        if not x.type.shape:
+            raise InvalidShape(f"Expected value to be at least a vector, but received shape: {x.shape}")
+        if sum(sizes) != x.type.shape[0]:
+            raise InvalidShape(
+                f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {sum(sizes)} and value's shape is: "
+                f"{x.shape} "
+            )
+        if len(sizes) > self._length() and not held.grows:
+            raise InvalidShape(
+                f"TensorArray's size is not equal to the size of lengths ({self._length()} vs. {len(sizes)}), and the TensorArray is not "
+                "marked as dynamically resizeable."
+            )
+        start, out = 0, held
+        for k, length in enumerate(sizes):
+            out = out.write(k, x[start : start + length])
+            start += length
+        return self._after(out)
 
     def identity(self) -> TensorArray:
         return self
@@ -100,47 +118,68 @@ class TensorArray:
 
     @public
     def read(self, index: Any, name: str | None = None) -> Any:
-        return ops.getitem(self._known("read"), index)
+        """One element."""
+        return self._here().read(index)
 
     @public
     def gather(self, indices: Any, name: str | None = None) -> Any:
-        return ops.getitem(self._known("gather"), convert_to_tensor(indices))
+        """Some elements as one tensor."""
+        return self._here().gather(indices)
 
     @public
     def stack(self, name: str | None = None) -> Any:
         """All elements as one tensor."""
-        return self._known("stack")
+        return self._here().stack()
 
     @public
     def concat(self, name: str | None = None) -> Any:
         """All elements concatenated along their first axis."""
-        rows = self._known("concat")
-        return ops.reshape(rows, (-1, *rows.type.shape[2:]))
+        return self._here().concat()
 
     def size(self, name: str | None = None) -> Any:
-        return convert_to_tensor(self._size)
+        return dress(convert_to_tensor(self._held.size))
+
+    def _length(self) -> int:
+        return self._held.size if isinstance(self._held.size, int) else 0
 
     def close(self, name: str | None = None) -> None:
-        """Does nothing: memory is freed with the last reference to the array."""
+        """Eagerly, drop the elements; in a function their memory is planned."""
+        if isinstance(self._held, Elements):
+            self._held.items.clear()
 
     @property
     def dtype(self) -> Any:
-        return self._dtype
+        return self._held.dtype
 
     @property
     def dynamic_size(self) -> bool:
-        return self._dynamic
+        return self._held.grows
 
     @property
     def element_shape(self) -> TensorShape:
-        return TensorShape(self._rows.type.shape[1:] if self._written else None)
+        return self._held.shape
 
 
-def _rebuilt(kept: tuple[Any, int, bool], children: Any) -> TensorArray:
-    dtype, size, dynamic = kept
-    out = TensorArray(dtype, size, dynamic)
-    (out._rows,) = children
-    return out
+def _taken_apart(array: TensorArray) -> tuple[list[Any], Any]:
+    """The rows, and their number where it may be known only at run time: then there are rows to spare, so that loops can add some."""
+    held = array._held if isinstance(array._held, Buffer) else Buffer.of(array._held)
+    if held.spare and tracing():
+        return [held.roomy(), held.size], (held.dtype, None, held.grows, True)
+    return [held.rows], (held.dtype, held.size, held.grows, False)
 
 
-register_pytree_node(TensorArray, lambda x: ([x._rows], (x._dtype, x._size, x._dynamic)), _rebuilt)
+def _rebuilt(kept: tuple[Any, int | None, bool, bool], children: Any) -> TensorArray:
+    dtype, size, grows, spare = kept
+    rows, count = children if spare else (*children, size)
+    if spare and not is_traced(count):
+        count = int(count)
+    buffer = Buffer(rows, count, dtype, grows, spare or grows)
+    if tracing():
+        if spare and isinstance(count, int) and buffer.written:
+            buffer.rows = rows[:count]
+        return TensorArray._of(buffer)
+    items = [rows[i] for i in range(count)] if buffer.written else [None] * count
+    return TensorArray._of(Elements(items, dtype, buffer.shape, grows, True, False))
+
+
+register_pytree_node(TensorArray, _taken_apart, _rebuilt)

@@ -11,6 +11,7 @@ from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.trace import current_trace
 
 from .dtypes import DType, as_dtype
+from .naming import scoped
 from .parts import Part, remember
 from .scattering import IndexedSlices, nd_key, scattered
 from .shape import TensorShape
@@ -47,7 +48,7 @@ class Variable(RuntimeVariable):
         value = value if isinstance(value, Operand) and dtype is None else convert_to_tensor(value, dtype)
         if constraint is not None and not callable(constraint):
             raise ValueError(f"The `constraint` argument to `tf.Variable` must be a callable, not {constraint!r}")
-        super().__init__(value, trainable is not False, name)
+        super().__init__(value, trainable is not False, scoped(name, "Variable"))
         self.store.constraint = None if constraint is None else Constraint(constraint)
         if shape is not None and not TensorShape(shape).is_compatible_with(self.shape):
             raise ValueError(f"The initial value's shape ({self.shape}) is not compatible with the `shape` argument ({shape}).")

@@ -102,6 +102,6 @@ def test_parts_of_variables() -> None:
 
 
 def test_scopes_of_names_and_features() -> None:
-    with tf.name_scope("a") as outer, tf.name_scope("b/") as inner:
+    with tf.name_scope("a") as outer, tf.name_scope("b") as inner:
         assert (outer, inner) == ("a/", "a/b/")
     assert tf.autograph.experimental.Feature.LISTS not in tf.autograph.experimental.Feature.all_but(tf.autograph.experimental.Feature.LISTS)

@@ -3,8 +3,9 @@
     python -m tests.tools.tensorflow_tests FOLDER [FILE ...] [--out ROWS.json] [--show]
 
 FOLDER is a checkout of TensorFlow, or holds some of its test files at their paths (`tensorflow/python/eager/backprop_test.py`); it is only
-read. It needs `absl-py`. Every file runs in a process of its own. A test that fails is `excluded`, with a reason, if it is on the list of
-`tensorflow_excluded.txt`, or asks for something that `tensorflow_shim` names as out of scope.
+read. It needs `absl-py`, and `ml_dtypes` for bfloat16. Every file runs in a process of its own; those of `tensorflow_files.txt` unless some
+are named. A test that fails is `excluded`, with a reason, if it is on the list of `tensorflow_excluded.txt`, or asks for something that
+`tensorflow_scope` names as out of scope; `--all` shows what the list hides.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import importlib
 import inspect
 import json
+import logging
 import os
 import re
 import signal
@@ -20,6 +22,7 @@ import subprocess
 import sys
 import traceback
 import unittest
+import unittest.mock
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -28,6 +31,7 @@ from typing import Any
 SECONDS = 60  # of processor time, for one test
 OUTCOMES = ("passed", "failed", "wording", "excluded", "skipped")  # wording: the right class of error, with another text
 EXCLUDED = Path(__file__).with_name("tensorflow_excluded.txt")
+FILES = Path(__file__).with_name("tensorflow_files.txt")
 
 
 class _TooLong(BaseException):
@@ -50,16 +54,17 @@ def exclusions() -> list[tuple[str, str]]:
 
 
 def _reason(test: Any, file: str, rows: list[tuple[str, str]]) -> str | None:
-    name = f"{file}::{type(test).__name__}.{test._testMethodName}"
+    method = getattr(type(test), test._testMethodName)
+    name = f"{file}::{type(test).__name__}.{test._testMethodName}{getattr(method, '__x_params_repr__', '')}"
     text = ""
     for pattern, why in rows:
         if pattern.startswith("text:"):
             if not text:
                 text = _text(test)
             if re.search(pattern[5:].strip(), text):
-                return why
+                return f"{why} ({re.search(pattern[5:].strip(), text)[0]})"
         elif re.search(pattern, name):
-            return why
+            return f"{why} ({pattern})"
     return None
 
 
@@ -101,7 +106,7 @@ class _Result(unittest.TestResult):
         self._row(test, "excluded" if reason.startswith("excluded: ") else "skipped", reason)
 
     def addFailure(self, test: Any, err: Any) -> None:
-        found = re.search(r"excluded: ([^\n(]*)", str(err[1]))  # raised in a test that compares errors
+        found = re.search(r"excluded: ([^\n]*)", str(err[1]))  # raised in a test that compares errors
         why = found[1].strip() if found is not None else _reason(getattr(test, "test_case", test), self.file, self.exclusions)
         if why is not None:
             self._row(test, "excluded", f"excluded: {why}")
@@ -117,15 +122,21 @@ class _Result(unittest.TestResult):
             self.addFailure(test, err)
 
 
-def worker(folder: str, file: str, only: str | None) -> list[dict[str, Any]]:
+def worker(folder: str, file: str, only: str | None, everything: bool) -> list[dict[str, Any]]:
     """Rows of one file."""
+    from adjit.runtime.retracing import RetraceWarning
     from tests.tools import tensorflow_shim
 
     warnings.simplefilter("ignore")
+    warnings.simplefilter("always", RetraceWarning)
+    logging.captureWarnings(True)  # TensorFlow warns by logging
+    sys.modules.setdefault("google", unittest.mock.MagicMock(__path__=[]))  # protocol buffers
+    for name in ("google.protobuf", "google.protobuf.text_format"):
+        sys.modules.setdefault(name, unittest.mock.MagicMock())
     sys.meta_path.insert(0, tensorflow_shim.Finder(folder))
     with tensorflow_shim.importing():
         module = importlib.import_module(file.removesuffix(".py").replace("/", "."))
-    result = _Result(file, exclusions())
+    result = _Result(file, [] if everything else exclusions())
     signal.signal(signal.SIGPROF, _too_long)
     for test in _flat(unittest.defaultTestLoader.loadTestsFromModule(module)):
         if (only and not re.search(only, str(test))) or test._testMethodName == "test_session":
@@ -144,23 +155,25 @@ def main() -> None:
     """Run the files of the command line, or all under FOLDER."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("files", nargs="*", help="paths below FOLDER; all of its *_test.py unless given")
+    parser.add_argument("files", nargs="*", help="paths below FOLDER; those of tensorflow_files.txt unless given")
     parser.add_argument("--only", metavar="REGEX", help="tests whose name matches")
     parser.add_argument("--out", type=Path, metavar="ROWS.json")
     parser.add_argument("--show", action="store_true", help="print what failed, with the error")
+    parser.add_argument("--all", action="store_true", help="do not use the list of exclusions: see what it hides")
     parser.add_argument("--trace", action="store_true", help="print tracebacks")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
-        rows = worker(str(args.folder), args.files[0], args.only)
+        rows = worker(str(args.folder), args.files[0], args.only, args.all)
         sys.stdout.write("\x1e" + json.dumps(rows))
         sys.stdout.flush()
         os._exit(0)
-    files = args.files or sorted(str(path.relative_to(args.folder)) for path in args.folder.rglob("*_test.py"))
+    files = args.files or [file for file in FILES.read_text().split() if (args.folder / file).exists()]
     everything, total = [], Counter[str]()
     for file in files:
         command = [sys.executable, "-m", "tests.tools.tensorflow_tests", str(args.folder), file, "--worker"]
-        done = subprocess.run(command + (["--only", args.only] if args.only else []), capture_output=True, text=True, check=False)
+        command += (["--only", args.only] if args.only else []) + (["--all"] if args.all else [])
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if "\x1e" not in done.stdout:
             everything.append(
                 {"test": file, "outcome": "failed", "detail": "the file did not run: " + done.stderr[-1500:], "trace": done.stderr[-4000:]}

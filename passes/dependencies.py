@@ -156,8 +156,7 @@ class Dependencies:
         if isinstance(op, Matmul):
             return self.product(stmt, given)
         if isinstance(op, Scan) and len(stmt.args) == 1:
-            axis = int(getattr(op, "axis", -1))
-            target = kept_axes(stmt.args[0].type.shape, (axis % len(stmt.args[0].type.shape),))
+            target = kept_axes(stmt.args[0].type.shape, (op.axis % stmt.args[0].type.rank,))
             return given[0].gathered(target).moved(target)
         return None
 

@@ -89,7 +89,7 @@ def chirped(op: Fft, x: Operand) -> Operand:
 
 
 def good_size(least: int) -> int:
-    """The smallest size from `least` on that has no prime factors but 2, 3 and 5, and is cut well."""
+    """The smallest size from `least` on that has no prime factors but 2, 3, 5 and 7, and is cut well."""
     size = least
     while max(factors_of(size)) > 8:
         size += 1

@@ -59,7 +59,6 @@ def _reach_region(stmt: Stmt, active: set[int]) -> None:
             break
     carries = len(body.results)
     mark(active, (r for r, p in zip(stmt.results, params) if id(p) in active))
-    mark(active, (r for r, y in zip(stmt.results, body.results) if id(y) in active))
     mark(active, (r for r, s in zip(stmt.results[carries:], body.saving, strict=True) if id(s) in active))
 
 

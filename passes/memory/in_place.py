@@ -161,11 +161,11 @@ def changes_in_place(region: Stmt) -> bool:
     around = Block((), [region], ())
     privacy = _Privacy(around, is_array, region)
     privacy.block(around)
-    return not privacy.copies
+    return not privacy.copied
 
 
 class _Privacy:
-    """Inserts the copies, and counts them. The loop `outermost` already carries copies."""
+    """Inserts the copies. The loop `outermost` already carries copies."""
 
     def __init__(self, block: Block, holds: Callable[[Operand], bool], outermost: Stmt | None = None) -> None:
         self.uses = _Uses(block, holds)
@@ -173,7 +173,7 @@ class _Privacy:
         self.holds = holds
         self.outermost = outermost
         self.known = dict(self.uses.values)  # values not in here come from outside, and may not be changed
-        self.copies = 0
+        self.copied = False
 
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []
@@ -189,7 +189,7 @@ class _Privacy:
             elif stmt.blocks:
                 stmt = stmt.replace(blocks=tuple(map(self.block, stmt.blocks)))
                 yields = zip(stmt.results, *(b.results for b in stmt.blocks), strict=True)
-                self.copies += sum(self.holds(result) and not self.roots.same(values) for result, *values in yields)
+                self.copied |= any(self.holds(result) and not self.roots.same(values) for result, *values in yields)
             self.roots.leave(stmt)
             out.append(stmt)
         return Block(block.params, out, block.results, block.saving)
@@ -229,7 +229,7 @@ class _Privacy:
         return stack
 
     def _copy(self, stack: Operand, stmt: Stmt, out: list[Stmt]) -> Value:
-        self.copies += 1
+        self.copied = True
         copy = Value(stack.type, getattr(stack, "name", None))
         self.known[id(copy)] = copy
         out.append(like(stmt, StackCopy(), (stack,), result=copy))

@@ -146,10 +146,7 @@ def broadcast_without_unit_axes(r: Rewriter, stmt: Made[Broadcast]) -> Operand |
         return None
     (x,) = inner.args
     shape = inner.result.type.shape
-    lead = len(shape) - x.type.rank
-    if lead < 0 or shape != (1,) * lead + x.type.shape:
-        return None
-    return r.emit(stmt.op, (x,))
+    return r.emit(stmt.op, (x,)) if shape == (1,) * (len(shape) - x.type.rank) + x.type.shape else None
 
 
 @structural(Transpose)
@@ -227,8 +224,8 @@ def is_lossless(source: DType, target: DType) -> bool:
     """Whether `target` can represent every value of `source`; NumPy's "safe" casts let int64 lose digits in float64."""
     if source == target or source.kind == "b":
         return True
-    if source.kind in "iu" and target.kind == "f":
-        return source.itemsize * 8 - (source.kind == "i") <= np.finfo(target).nmant + 1
+    if source.kind in "iu" and target.kind in "fc":  # the mantissa has more than half of a float's bits, and not all
+        return source.itemsize < np.finfo(target).dtype.itemsize
     return target.kind != "b" and bool(np.can_cast(source, target, "safe"))
 
 
@@ -298,7 +295,7 @@ def sink_broadcast(r: Rewriter, stmt: Stmt) -> Operand | None:
             args.append(arg)
         else:
             return None
-    if source is None or not at_least(stmt.result.type.size, source.size + 1) or "shape" in dict(stmt.op.attributes()):
+    if source is None or not at_least(stmt.result.type.size, source.size + 1):
         return None
     small = [Literal(a.value, a.type.with_shape(source.shape)) if isinstance(a, Literal) else a for a in args]
     return r.emit(Broadcast(stmt.result.type.shape), (r.emit(stmt.op, tuple(small)),))

@@ -78,6 +78,20 @@ def test_memory_is_bounded_by_the_number_of_trips_and_not_by_the_bounds_of_the_r
     assert most_saved(func, np.array(0.7), np.array(10_400)) <= 40
 
 
+@pytest.mark.parametrize(
+    ("text", "how", "most"),
+    [
+        (DECAY, "sqrt", 55),  # 3000 = 55 segments of 55
+        (DECAY, "binomial", 15),  # 15 segments of 209, each of 15 of 15
+        (UNTIL, "sqrt", 78),  # segments of 16, 17, …, 78, and the rest
+        (UNTIL, "binomial", 31),  # segments of 16, 17, 20, 25, …, 377, the last of 16, 17, …, 31, and the rest
+    ],
+)
+def test_memory_of_many_trips(text: str, how: str, most: int) -> None:
+    func = gradient(text, f' {{checkpoint="{how}"}}')
+    assert most_saved(func, np.array(0.9), np.array(3000)) == most
+
+
 @pytest.mark.parametrize("text", [DECAY, UNTIL])
 @pytest.mark.parametrize(
     ("how", "bound"), [("", 400), (" {checkpoint=10}", 41), (' {checkpoint="sqrt"}', 40), (' {checkpoint="binomial"}', 40)]

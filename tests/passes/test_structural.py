@@ -10,10 +10,11 @@ import pytest
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
+from adjit.ir.types import DTYPE_NAMES
 from adjit.ir.verifier import verify
 from adjit.passes.simplify.dce import eliminate_dead_code
 from adjit.passes.simplify.simplify import simplify
-from adjit.passes.simplify.structural import STRUCTURAL
+from adjit.passes.simplify.structural import STRUCTURAL, is_lossless
 
 
 class Example(NamedTuple):
@@ -156,6 +157,8 @@ EXAMPLES = [
     ),
     Example("mask_low_bits", "%x: i64[3]", "i64[3]", ["%a: i64[3] = remainder %x, 64"], ["%a: i64[3] = bitwise_and %x, 63"]),
     Example("mask_low_bits", "%x: u8[3]", "u8[3]", ["%a: u8[3] = remainder %x, 128"], ["%a: u8[3] = bitwise_and %x, 127"]),
+    Example("mask_low_bits", "%x: i64[3]", "i64[3]", ["%a: i64[3] = remainder %x, 1", "%b: i64[3] = sub %a, %x"], ["%b: i64[3] = neg %x"]),
+    Example("mask_low_bits", "%x: i64[3]", "i64[3]", ["%a: i64[3] = remainder %x, 0"], None),
     Example("mask_low_bits", "%x: i64[3]", "i64[3]", ["%a: i64[3] = remainder %x, 12"], None),
     Example("mask_low_bits", "%x: i64[3]", "i64[3]", ["%a: i64[3] = remainder %x, -4"], None),
     Example("mask_low_bits", "%x: f64[3]", "f64[3]", ["%a: f64[3] = remainder %x, 64.0"], None),
@@ -212,6 +215,109 @@ EXAMPLES = [
         ['check_index %i {of="scatter_add", x=f64[5]}', "%b: f64[5] = scatter_add %x, %u, %i"],  # the check of the one that is dropped
     ),
     Example(
+        "join_neighbours", NEXT, "f64[7]", [NEIGHBOURS[0], NEIGHBOURS[1].replace("value=0.0", "value=2.0"), "%c: f64[7] = add %a, %b"], None
+    ),
+    Example(
+        "join_neighbours", NEXT, "f64[7]", [NEIGHBOURS[0].replace("value=0.0", "value=2.0"), NEIGHBOURS[1], "%c: f64[7] = add %a, %b"], None
+    ),
+    Example("join_neighbours", "%x: f64[3], %y: f64[7]", "f64[7]", [NEIGHBOURS[0], "%c: f64[7] = add %a, %y"], None),
+    Example("join_neighbours", "%x: f64[3], %y: f64[7]", "f64[7]", [NEIGHBOURS[0], "%c: f64[7] = add %y, %a"], None),
+    Example(
+        "join_neighbours",
+        "%x: f64[2,3], %y: f64[1,3]",
+        "f64[3,4]",
+        [
+            "%a: f64[3,4] = pad %x {low=[0, 1], high=[1, 0], interior=[0, 0], value=0.0}",
+            "%b: f64[3,4] = pad %y {low=[2, 1], high=[0, 0], interior=[0, 0], value=0.0}",
+            "%c: f64[3,4] = add %a, %b",
+        ],
+        [
+            "%0: f64[3,3] = concatenate %x, %y {axis=0}",
+            "%c: f64[3,4] = pad %0 {low=[0, 1], high=[0, 0], interior=[0, 0], value=0.0}",
+        ],
+    ),
+    Example(
+        "join_transposes",
+        "%x: f64[2,3]",
+        "f64[2,3]",
+        ["%a: f64[2,3] = transpose %x {axes=[0, 1]}", "%b: f64[2,3] = neg %a"],
+        ["%b: f64[2,3] = neg %x"],
+    ),
+    Example("join_transposes", "%x: f64[2,3]", "f64[3,2]", ["%a: f64[3,2] = transpose %x {axes=[1, 0]}"], None),
+    Example(
+        "join_transposes",
+        "%x: f64[2,3,4]",
+        "f64[4,3,2]",
+        ["%a: f64[3,4,2] = transpose %x {axes=[1, 2, 0]}", "%b: f64[4,3,2] = transpose %a {axes=[1, 0, 2]}"],
+        ["%b: f64[4,3,2] = transpose %x {axes=[2, 1, 0]}"],
+    ),
+    Example(
+        "join_flips",
+        "%x: f64[2,3]",
+        "f64[2,3]",
+        ["%a: f64[2,3] = flip %x {axes=[0, 1]}", "%b: f64[2,3] = flip %a {axes=[0, 1]}", "%c: f64[2,3] = neg %b"],
+        ["%c: f64[2,3] = neg %x"],
+    ),
+    Example(
+        "join_slices",
+        "%x: f64[9]",
+        "f64[1]",
+        ["%a: f64[4] = slice %x {starts=[1], stops=[8], steps=[2]}", "%b: f64[1] = slice %a {starts=[2], stops=[3], steps=[1]}"],
+        ["%b: f64[1] = slice %x {starts=[5], stops=[6], steps=[2]}"],
+    ),
+    Example(
+        "join_slices",
+        "%x: f64[9]",
+        "f64[0]",
+        ["%a: f64[4] = slice %x {starts=[1], stops=[8], steps=[2]}", "%b: f64[0] = slice %a {starts=[2], stops=[2], steps=[1]}"],
+        None,
+    ),
+    Example(
+        "join_sums",
+        "%x: f64[2,3,4,5]",
+        "f64[3]",
+        ["%a: f64[2,3,5] = sum %x {axes=[2]}", "%b: f64[3] = sum %a {axes=[0, 2]}"],
+        ["%b: f64[3] = sum %x {axes=[0, 2, 3]}"],
+    ),
+    Example(
+        "reduce_broadcast",
+        "%x: f64[3]",
+        "f64[5,3]",
+        ["%a: f64[4,5,3] = broadcast %x", "%b: f64[5,3] = sum %a {axes=[0]}"],
+        ["%0: f64[3] = mul %x, 4.0", "%b: f64[5,3] = broadcast %0"],
+    ),
+    Example(
+        "reduce_broadcast",
+        "%x: f64[3]",
+        "f64[1,3]",
+        ["%a: f64[4,1,3] = broadcast %x", "%b: f64[1,3] = max %a {axes=[0]}"],
+        ["%b: f64[1,3] = broadcast %x"],
+    ),
+    Example(
+        "reduce_broadcast",
+        "%x: f64[1,3]",
+        "f64[]",
+        ["%a: f64[4,3] = broadcast %x", "%b: f64[] = sum %a {axes=[0, 1]}"],
+        ["%0: f64[] = sum %x {axes=[0, 1]}", "%b: f64[] = mul %0, 4.0"],
+    ),
+    Example("reduce_broadcast", "%x: f64[3]", "f64[0,3]", ["%a: f64[4,0,3] = broadcast %x", "%b: f64[0,3] = sum %a {axes=[0]}"], None),
+    Example(
+        "sink_broadcast",
+        "%x: f64[1], %y: f64[1]",
+        "f64[2]",
+        ["%a: f64[2] = broadcast %x", "%b: f64[2] = broadcast %y", "%c: f64[2] = add %a, %b", "%d: f64[2] = mul %c, 3.0"],
+        ["%0: f64[1] = add %x, %y", "%1: f64[1] = mul %0, 3.0", "%d: f64[2] = broadcast %1"],
+    ),
+    Example(
+        "sink_broadcast",
+        "%x: f64[3], %y: f64[1,3]",
+        "f64[4,3]",
+        ["%a: f64[4,3] = broadcast %x", "%b: f64[4,3] = broadcast %y", "%c: f64[4,3] = add %a, %b"],
+        None,
+    ),
+    Example("sink_broadcast", "%x: f64[3], %y: f64[4,3]", "f64[4,3]", ["%a: f64[4,3] = broadcast %x", "%c: f64[4,3] = add %a, %y"], None),
+    Example("sink_broadcast", "%x: f64[3]", "f64[1,3]", ["%a: f64[1,3] = broadcast %x", "%c: f64[1,3] = exp %a"], None),
+    Example(
         "scatter_into_sum",
         "%x: f64[5], %u: f64[2], %i: i64[2]",
         "f64[5]",
@@ -219,6 +325,34 @@ EXAMPLES = [
         None,
     ),
 ]
+CASTS = {  # three dtypes: whether the one between can be left out
+    ("i32", "f64", "i64"): True,
+    ("i32", "f64", "i8"): False,  # a float saturates where an integer wraps around
+    ("i32", "f64", "f32"): True,
+    ("i32", "i64", "i8"): True,
+    ("i64", "i32", "i64"): False,
+    ("i64", "f64", "f32"): False,
+    ("i64", "c128", "c64"): False,
+    ("i32", "c128", "c64"): True,
+    ("i16", "c64", "c128"): True,
+    ("f32", "f64", "i8"): True,
+    ("f64", "f32", "f64"): False,
+    ("u8", "bool", "u8"): False,
+    ("bool", "i64", "f64"): True,
+    ("bool", "f32", "f64"): True,
+}
+LOSSLESS = {
+    "i8": "i8 i16 i32 i64 f16 f32 f64 c64 c128",
+    "i32": "i32 i64 f64 c128",
+    "i64": "i64",
+    "u8": "i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128",
+    "u32": "i64 u32 u64 f64 c128",
+    "u64": "u64",
+    "f32": "f32 f64 c64 c128",
+    "f64": "f64 c128",
+    "c64": "c64 c128",
+    "c128": "c128",
+}
 BY_LOOPS = {"add_in_place"}  # of stacks, which only loops make: tests/passes/test_reverse_regions.py
 
 
@@ -241,6 +375,21 @@ def test_rule(example: Example) -> None:
     ]
     for got, want in zip(run(out, *arrays), run(func, *arrays), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtypes", CASTS, ids="-".join)
+def test_casts_of_casts(dtypes: tuple[str, str, str]) -> None:
+    source, between, target = dtypes
+    before = [f"%a: {between}[3] = cast %x", f"%b: {target}[3] = cast %a"]
+    example = Example("join_casts", f"%x: {source}[3]", f"{target}[3]", before, None)
+    func = parse_func(text(example, before))
+    assert print_func(eliminate_dead_code(simplify(func))) == text(example, [f"%b: {target}[3] = cast %x"] if CASTS[dtypes] else before)
+
+
+@pytest.mark.parametrize("source", LOSSLESS)
+def test_lossless_casts(source: str) -> None:
+    every = {name: dtype for dtype, name in DTYPE_NAMES.items() if name != "bool"}
+    assert {name for name, dtype in every.items() if is_lossless(every[source], dtype)} == {*LOSSLESS[source].split()}
 
 
 def test_every_rule_has_an_example() -> None:

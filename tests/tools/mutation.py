@@ -2,6 +2,7 @@
 
     python -m tests.tools.mutation rules
     python -m tests.tools.mutation passes --count 200 --seed 3 --jobs 2
+    python -m tests.tools.mutation passes --tests tests/passes --count 0
     python -m tests.tools.mutation costs
     python -m tests.tools.mutation rules --count 20 --control
 
@@ -270,21 +271,24 @@ def functions_by_place() -> dict[tuple[str, int], list[FunctionType]]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("group", choices=GROUPS)
-    parser.add_argument("--count", type=int, default=200, help="how many mutants are tried, drawn from all")
+    parser.add_argument("--count", type=int, default=200, help="how many mutants are tried, drawn from all; 0: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="how many processes")
     parser.add_argument("--control", action="store_true", help="change nothing: whatever is killed is a mistake of this tool")
+    parser.add_argument("--tests", nargs="+", help="the tests that judge, instead of all that could notice")
+    parser.add_argument("--files", nargs="+", default=[], help="draw mutants of these files alone")
     parser.add_argument("--recorded", type=Path, help="folder of the record of the tests' lines")
     parser.add_argument("--pytest", default="", help="options of the recording run, as '-p tests.tools.sample --sample 20'")
     options = parser.parse_args(arguments)
     os.chdir(ROOT)
     group = GROUPS[options.group]
+    group = group._replace(tests=options.tests or group.tests)
     folder = options.recorded or Path(tempfile.mkdtemp(prefix="adjit-mutation-"))
     if not any(folder.glob("*.json")):
-        record(group, folder, ["-n", str(options.jobs), *options.pytest.split()])
+        record(group, folder, [*(("-n", str(options.jobs)) if options.jobs > 1 else ()), *options.pytest.split()])
     lines, seconds = recorder.read(folder)
-    every = chosen(group)
-    drawn = random.Random(options.seed).sample(every, min(options.count, len(every)))
+    every = [m for m in chosen(group) if not options.files or m.path.relative_to(ROOT).as_posix() in options.files]
+    drawn = random.Random(options.seed).sample(every, min(options.count or len(every), len(every)))
     judge = Judge(drawn, lines, seconds, options.jobs, options.control)
     pytest.main(["-s", "-p", "no:cacheprovider", "-p", "no:terminal", *group.tests], plugins=[judge])
     killed = sum(judge.kills.values())

@@ -90,11 +90,11 @@ class LoopKernel(Kernel):
             carried = loop.carry(self.scalar.type(initial.dtype), initial.name)
             loop.feed(carried, step(Reg(loop.index, I64), Reg(carried, initial.dtype)).name)
 
-    def each(self, size: int, work: float, body: Callable[..., None], *windows: Window) -> None:
+    def each(self, size: int, work: float, body: Callable[..., None], *windows: Window, parallel_from: int = PARALLEL) -> None:
         rows: int | Sizing = -(-size // CHUNKS)
         if not is_static(size, work):
-            rows = Sizing(cast(Expr, work), PARALLEL, MIN_OPS, CHUNKS)
-        elif size < 2 or not self.is_large(work):
+            rows = Sizing(cast(Expr, work), parallel_from, MIN_OPS, CHUNKS)
+        elif size < 2 or work < parallel_from:
             here = [w.at(Reg("0", I64)) if isinstance(w, Private) else w for w in windows]
             with self.loop(size) as i:
                 body(i, *here)

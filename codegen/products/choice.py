@@ -1,12 +1,14 @@
 """Which way a matrix product is computed: in place, as a contraction, or by the routine of `gemm.py`, which packs its factors.
 
-`is_small` also takes sizes that are known only at run time: what they do not decide at compile time is a condition that the kernel tests.
+The rules also take sizes that are known only at run time: what they do not decide at compile time is a condition that the kernel tests.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from adjit.ir.bounds import proven_sign
@@ -44,34 +46,48 @@ def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool
 
 
 def reads_in_place(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
-    """Whether a product that is large enough for packing is computed in place all the same: its result is so narrow that the tiles of the
-    routine would be half empty, or so low that each packed element would be read only a few times.
-    """
-    if strides[1] != 1 or not is_static(*a.shape, *b.shape):
+    """Whether a product that is large enough for packing is computed in place all the same."""
+    if not is_static(*a.shape, *b.shape):
         return False
-    (m, k), (_, n) = a.shape, b.shape
-    width = n * b.dtype.itemsize
-    is_narrow = width <= NARROW or (m <= LOW and width <= 2 * NARROW)
-    return (is_narrow and k * width <= NARROW_FACTOR) or (m <= LOW and k <= SHORT_SUM)
+    (m, k), n = a.shape, b.shape[1]
+    return bool(is_low_or_narrow(m, n, k, b.dtype.itemsize, strides[1] == 1))
 
 
-def is_small_when_run(text: Text, target: Window, a: Window, b: Window) -> bool | Truth:
-    """`is_small` of a product with a size that is known only at run time; False as well if a contraction is not worth its code."""
+def is_low_or_narrow(
+    m: Expr, n: Expr, k: Expr, itemsize: int, is_contiguous: bool, at_most: Callable[[Any, int], bool | Truth] = operator.le
+) -> bool | Truth:
+    """Whether the result is so narrow that the tiles of the routine would be half empty, or so low that each packed element would be read
+    only a few times.
+    """
+    if not is_contiguous:
+        return False
+    width = n * itemsize
+    is_narrow = at_most(width, NARROW) | (at_most(m, LOW) & at_most(width, 2 * NARROW))
+    return (is_narrow & at_most(k * width, NARROW_FACTOR)) | (at_most(m, LOW) & at_most(k, SHORT_SUM))
+
+
+def is_in_place_when_run(text: Text, target: Window, a: Window, b: Window) -> tuple[bool | Truth, bool]:
+    """Whether a product with a size that is known only at run time is computed in place, and whether it may be large then.
+
+    False as well if a contraction is not worth its code.
+    """
     (m, k), n, itemsize, is_contiguous = a.type.shape, b.type.shape[1], b.type.dtype.itemsize, b.strides[1] == 1
     if not is_static(n, b.strides[1], *(w.strides[1] for w in target.windows)):
-        return False  # the columns of a contraction are cut into vectors at compile time
-    if not is_often(lambda m, n, k: bool(is_small(m, n, k, itemsize, is_contiguous)), m, n, k):
-        return False
+        return False, False  # the columns of a contraction are cut into vectors at compile time
 
     def at_most(size: Expr, limit: int) -> bool | Truth:
         sign = proven_sign(limit - size, or_zero=True)
         return sign > 0 if sign else Truth(text, text.define(f"icmp sle i64 {size}, {limit}"))
 
-    return is_small(m, n, k, itemsize, is_contiguous, at_most)
+    rules = [
+        rule for rule in (is_small, is_low_or_narrow) if is_often(partial(rule, itemsize=itemsize, is_contiguous=is_contiguous), m, n, k)
+    ]
+    holds = [rule(m, n, k, itemsize, is_contiguous, at_most) for rule in rules]
+    return functools.reduce(operator.or_, holds, False), is_low_or_narrow in rules
 
 
-def is_often(holds: Callable[..., bool], *sizes: Expr) -> bool:
+def is_often(holds: Callable[..., bool | Truth], *sizes: Expr) -> bool:
     """Whether a condition holds for the sizes that occurred, or for small ones: otherwise it is not worth code of its own."""
     names = {name for n in sizes for name in symbol_names(n)}
     few = [evaluated(n, dict.fromkeys(names, FEW)) for n in sizes]
-    return holds(*map(hint_of, sizes)) or holds(*few)
+    return bool(holds(*map(hint_of, sizes)) or holds(*few))

@@ -17,6 +17,7 @@ from adjit.ir.errors import AdjitError, NotGeneral
 from adjit.ir.expr import Expr, hint_of, is_static
 
 from ..loops.ir import Access, Contraction, Factor, Loop, Node, Tile, index_of
+from ..sizes import may_be_empty
 
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
@@ -37,9 +38,9 @@ def contract(kernel: LoopKernel, spec: str, target: Window, a: Window, b: Window
         for label, size in zip(names, window.type.shape, strict=True):
             if sizes.setdefault(label, size) != size:
                 raise AdjitError(f"contraction {spec}: axis {label} has the sizes {sizes[label]} and {size}")
-    if target.type.size == 0:
+    if any(is_static(n) and n == 0 for n in target.type.shape):
         return
-    if 0 in sizes.values():
+    if 0 in (size for label, size in sizes.items() if label not in labels[0]):
         if not accumulate:
             kernel.fill(target, 0)
         return
@@ -174,7 +175,7 @@ class _Plan:
         return Loop(index_of(axis), start, stop, step, body, axis, may_be_empty=empty)
 
     def _whole(self, label: str, body: list[Node]) -> Loop:
-        return self._loop(label, 0, self.sizes[label], 1, body)
+        return self._loop(label, 0, self.sizes[label], 1, body, empty=may_be_empty(self.sizes[label]))
 
     def _columns(self) -> list[Node]:
         """Blocks along the vector axis: as many whole blocks of VECTORS vectors as possible, then one that may have one vector more."""

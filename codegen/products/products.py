@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -46,6 +47,13 @@ PACKED = 384  # columns: from here on, rows of a are packed even if they are con
 TURNED = 4  # products in a sum for each row of a: from here on, packing a transposed b costs more than transposing the result
 MULTIPLIED = 8  # approximate number of multiplications per instruction
 BYTE = np.dtype("u1")
+
+
+class Strips(NamedTuple):
+    """How one side of a product is cut: into how many parts, and whether they are of its columns or of its rows."""
+
+    number: int
+    columns: bool
 
 
 def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, *work: Window) -> None:
@@ -84,18 +92,23 @@ def _sized_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
         target, a, b = target.transposed(1, 0), b.transposed(1, 0), a.transposed(1, 0)
     work = work or tuple(map(kernel.scratch, room(kernel, target, a, b)))
 
+    is_in_place, may_be_large = choice.is_in_place_when_run(kernel.text, target, a, b)
+
     def in_place() -> None:
         product = _sums(kernel, target, _long_region(target, a, b), *work) if target.ops > SHORT else target
-        with brief(kernel.text):  # fewer than PARALLEL multiplications
-            kernel.contract("mn,mk,kn", product, a, b, accumulate)
+        with nullcontext() if may_be_large else brief(kernel.text):  # fewer than PARALLEL multiplications
+            (_contract if may_be_large else _whole)(kernel, product, a, b, accumulate)
         _follow(kernel, target, product)
 
     def by_routine() -> None:
         product = _sums(kernel, target, _apart(kernel, target, a, b), *work) if _follows(kernel, target, a, b) else target
-        _call_gemm(kernel, product, a, b, accumulate, work[0])
+        if _strips(kernel, a, b):
+            _in_strips(kernel, product, a, b, accumulate, work[0])
+        else:
+            _call_gemm(kernel, product, a, b, accumulate, work[0])
         _follow(kernel, target, product)
 
-    branch(choice.is_small_when_run(kernel.text, target, a, b), in_place, by_routine)
+    branch(is_in_place, in_place, by_routine)
 
 
 def _long_region(target: Window, a: Window, b: Window) -> tuple[int, int]:
@@ -159,16 +172,21 @@ def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
     kernel.each(count, 0.0 if is_large else 2.0 * size, one, target, a, b, *work)
 
 
+def _whole(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+    kernel.contract("mn,mk,kn", target, a, b, accumulate)
+
+
 def _contract(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
-    """A product that is computed in place: in parts of the longer side of the result, if it is large enough for several threads. An
-    element is the same sum in any part.
+    """A product that is computed in place: in parts of the longer side of the result, or of its rows if their number is known only at run
+    time, on several threads if it is large enough. An element is the same sum in any part.
     """
-    (m, k), n = a.type.shape, b.type.shape[1]
-    side = 0 if m >= n else 1
-    step = -(-max(m, n) // (CUT * kernel.tile_width(a.type.dtype))) * kernel.tile_width(a.type.dtype)
-    count = max(m, n) // step
-    if _threads(kernel, a, b) == 1 or count < 2:
-        kernel.contract("mn,mk,kn", target, a, b, accumulate)
+    (m, k), n, width = a.type.shape, b.type.shape[1], kernel.tile_width(a.type.dtype)
+    side = 0 if not is_static(m) or m >= n else 1
+    size = (m, n)[side]
+    step = -(-size // (CUT * width)) * width if is_static(size) else STRIP
+    count = size // step
+    if _threads(kernel, a, b) == 1 or (is_static(count) and count < 2):
+        _whole(kernel, target, a, b, accumulate)
         return
     windows = [target, b if side else a]
     parts = [w.slice(side, 0, count * step).sliding(side, count, step, step) for w in windows]
@@ -176,11 +194,11 @@ def _contract(kernel: LoopKernel, target: Window, a: Window, b: Window, accumula
         parts = [w.transposed(1, 0, 2) for w in parts]
 
     def part(i: Reg, target: Window, cut: Window, other: Window) -> None:
-        kernel.contract("mn,mk,kn", target.at(i), *((other, cut.at(i)) if side else (cut.at(i), other)), accumulate)
+        _whole(kernel, target.at(i), *((other, cut.at(i)) if side else (cut.at(i), other)), accumulate)
 
-    kernel.each(count, 2.0 * m * n * k, part, *parts, a if side else b)
-    rest = [w.slice(side, count * step, max(m, n) - count * step) for w in windows]
-    kernel.contract("mn,mk,kn", rest[0], *((a, rest[1]) if side else (rest[1], b)), accumulate)
+    kernel.each(count, m * n * k, part, *parts, a if side else b, parallel_from=PARALLEL)
+    rest = [w.slice(side, count * step, size - count * step) for w in windows]
+    _whole(kernel, rest[0], *((a, rest[1]) if side else (rest[1], b)), accumulate)
 
 
 def _has_tiles(a: Window, b: Window) -> bool:
@@ -240,6 +258,8 @@ def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[Tenso
             return []
         sums = upper(math.prod(_apart(kernel, target, a, b)), math.prod(_long_region(target, a, b))) * a.type.dtype.itemsize
         packed = _packing_bytes(kernel, a, b)
+        if _strips(kernel, a, b):
+            packed = cast(int, upper(packed, kernel.threads * _strip_bytes(kernel, target, a, b)))
         return [TensorType(BYTE, (-(-packed // 64) * 64 + cast(int, sums),))]
     if _is_turned(kernel, target, a, b):
         nbytes = -(-_packing_bytes(kernel, *_swapped(a, b)) // 64) * 64 + target.type.size * a.type.dtype.itemsize
@@ -255,52 +275,57 @@ def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[Tenso
     return [TensorType(BYTE, (nbytes,))] if nbytes else []
 
 
-def _strips(kernel: LoopKernel, a: Window, b: Window) -> int:
-    """Number of equal strips of the longer side of a product, each of which is computed by one thread alone; 0 if there are none.
+def _strips(kernel: LoopKernel, a: Window, b: Window) -> Strips | None:
+    """Equal strips of one side of a product, each of which is computed by one thread alone; None if there are none.
 
     A thread packs the whole other factor for itself then, which costs little if its strip is long. In return it reads only what it has
-    packed, from its own cache, and no thread waits for another. An element is the same sum in any strip.
+    packed, from its own cache, and no thread waits for another. An element is the same sum in any strip. The longer side is cut, or the one
+    whose size is known before the product runs.
     """
     (m, k), n = a.type.shape, b.type.shape[1]
-    threads = _threads(kernel, a, b)
-    if threads == 1 or kernel.packed_pointer(b) is not None:
-        return 0
+    threads, is_sized = _threads(kernel, a, b), not is_static(m, k, n)
+    if threads == 1 or kernel.packed_pointer(b) is not None or not (is_static(m) or is_static(n)):
+        return None
+    columns = is_static(n) and (not is_static(m) or n >= m)
+    whole = n if columns else m
     for count, least in ((2 * threads, LONG_STRIP), (threads, STRIP)):
-        size = max(m, n) // count
-        rows, columns = (TensorType(x.type.dtype, shape) for x, shape in ((a, (m if n >= m else size, k)), (b, (k, size if n >= m else n))))
-        is_packed = packs_factor(rows, columns, b.strides) and not reads_in_place(rows, columns, b.strides)
-        if max(m, n) % count == 0 and size >= least and is_packed:
-            return count
-    return 0
+        size = whole // count
+        if whole % count or size < least:
+            continue
+        left, right = (TensorType(x.type.dtype, shape) for x, shape in ((a, (m if columns else size, k)), (b, (k, size if columns else n))))
+        if is_sized or (packs_factor(left, right, b.strides) and not reads_in_place(left, right, b.strides)):
+            return Strips(count, columns)
+    return None
 
 
 def _in_strips(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window) -> None:
-    (m, k), n, per = a.type.shape, b.type.shape[1], _strip_bytes(kernel, target, a, b)
-    is_wide = n >= m
+    (m, k), n, strips, per = a.type.shape, b.type.shape[1], _strips(kernel, a, b), _strip_bytes(kernel, target, a, b)
+    assert strips is not None
     room = Private(kernel.text, work.pointer, TensorType(BYTE, (kernel.threads, per)), (per, 1))
 
     def strip(i: Reg, target: Window, cut: Window, other: Window, room: Window) -> None:
-        _call_gemm(kernel, target.at(i), *((other, cut.at(i)) if is_wide else (cut.at(i), other)), accumulate, room)
+        _call_gemm(kernel, target.at(i), *((other, cut.at(i)) if strips.columns else (cut.at(i), other)), accumulate, room)
 
-    parts = [_cut_side(w, n >= m, _strips(kernel, a, b)) for w in (target, b if is_wide else a)]
-    kernel.each(_strips(kernel, a, b), 2.0 * m * n * k, strip, *parts, a if is_wide else b, room)
+    parts = [_cut_side(w, strips) for w in (target, b if strips.columns else a)]
+    kernel.each(strips.number, m * n * k, strip, *parts, a if strips.columns else b, room, parallel_from=PARALLEL)
 
 
 def _strip_bytes(kernel: LoopKernel, target: Window, a: Window, b: Window) -> int:
     """Scratch memory of a strip."""
-    (m, _), n, count, first = a.type.shape, b.type.shape[1], _strips(kernel, a, b), Reg("0", I64)
-    to = _cut_side(target, n >= m, count).at(first)
-    left, right = (a, _cut_side(b, True, count).at(first)) if n >= m else (_cut_side(a, False, count).at(first), b)
+    strips, first = _strips(kernel, a, b), Reg("0", I64)
+    assert strips is not None
+    to = _cut_side(target, strips).at(first)
+    left, right = (a, _cut_side(b, strips).at(first)) if strips.columns else (_cut_side(a, strips).at(first), b)
     with kernel.writing(kernel.text, 1):
         sums = math.prod(_apart(kernel, to, left, right)) * a.type.dtype.itemsize
         return -(-(sums + _packing_bytes(kernel, left, right)) // 64) * 64
 
 
-def _cut_side(window: Window, columns: bool, count: int) -> Window:
+def _cut_side(window: Window, strips: Strips) -> Window:
     """A matrix as a stack of strips of its rows or columns."""
-    size = window.type.shape[columns] // count
-    strips = window.sliding(int(columns), count, size, size)
-    return strips.transposed(1, 0, 2) if columns else strips
+    size = window.type.shape[strips.columns] // strips.number
+    stack = window.sliding(int(strips.columns), strips.number, size, size)
+    return stack.transposed(1, 0, 2) if strips.columns else stack
 
 
 def _is_turned(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:

@@ -76,4 +76,4 @@ def check(
             compare(native, func, {"B": b, "T": t}, high)
 
 
-__all__ = ["F64", "B", "T", "check", "compare", "func_of"]
+__all__ = ["F64", "B", "T", "check", "compare", "drawn", "func_of"]

@@ -33,7 +33,7 @@ def strips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     plain = products._in_strips
 
     def noted(kernel: Any, target: Any, a: Any, b: Any, *rest: Any) -> None:
-        seen.append(products._strips(kernel, a, b))
+        seen.append(products._strips(kernel, a, b).number)
         plain(kernel, target, a, b, *rest)
 
     monkeypatch.setattr(products, "_in_strips", noted)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from adjit.codegen.compile import compile_func
 from adjit.codegen.llvm.target import current
 from adjit.ir import ops
 from adjit.ir.operand import Operand
+from adjit.passes.pipeline import OPTIMIZE
 
-from .symbolic import F64, B, T, check, func_of
+from .symbolic import F64, B, T, check, compare, drawn, func_of
 
 
 def turned(x: Operand) -> Operand:
@@ -55,6 +57,29 @@ def test_one_product_runs_at_all_sizes(name: str) -> None:
     check(call, *shapes, sizes=sizes)
 
 
+CUT: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "strips_of_columns": (layer, ((B, 200), (200, 132), (132,))),
+    "strips_of_rows": (lambda x, y, w: w - 0.1 * ops.matmul(turned(x), y), ((B, 264), (B, 40), (264, 40))),
+    "parts_of_rows": (ops.matmul, ((B, 200), (200, 10))),
+    "parts_of_a_deep_product": (lambda x, y: ops.matmul(turned(x), y), ((B, 160), (B, 10))),
+    "low_rows": (layer, ((B, 40), (40, 600), (600,))),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_products_have_the_same_bits_on_any_number_of_threads(name: str) -> None:
+    """However they are cut; and they are right, from sizes for one thread to sizes for several."""
+    call, shapes = CUT[name]
+    func = func_of(call, *shapes)
+    sizes = (2, 3, 31, 64, 97, 700)
+    seen = []
+    for threads in (1, 2, 3):
+        native = compile_func(OPTIMIZE(func, target := current().with_threads(threads)), target, traced=func)
+        compare(native, func, {"B": 97})
+        seen.append([native(drawn(func, {"B": n}, 2))[0].tobytes() for n in sizes])
+    assert seen[0] == seen[1] == seen[2]
+
+
 @pytest.mark.parametrize("vector_bytes", [16, 32])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_every_vector_width(vector_bytes: int, threads: int) -> None:
@@ -75,8 +100,6 @@ def test_convolution_and_pools() -> None:
 
 def test_sizes_are_in_the_text_once() -> None:
     """Structurally identical kernels are shared, also if sizes are known only at run time."""
-    from adjit.codegen.compile import compile_func
-    from adjit.passes.pipeline import OPTIMIZE
 
     def call(x: Operand, w: Operand) -> tuple[Operand, Operand]:
         return ops.matmul(x, w), ops.matmul(x * 2.0, w)

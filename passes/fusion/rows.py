@@ -17,7 +17,7 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.control import Rows
 from adjit.ir.ops.fused import keeps_rows, loop_domain, runs_by_rows
-from adjit.ir.sizes import hint_of
+from adjit.ir.sizes import hint_of, is_symbolic
 from adjit.ir.types import Shape
 
 from ..rewrite import Renaming, operands_read
@@ -73,6 +73,11 @@ def region_domain(stmt: Stmt) -> Shape:
     return shapes.pop() if len(shapes) == 1 and all((s.op.is_elementwise or s.op.is_reduction) for s in inside) else ()
 
 
+def _assumed(n: int, least: int) -> int:
+    """A size, or one that is at least `least` if it is known only at run time: the call that is traced may be the smallest of many."""
+    return max(hint_of(n), least) if is_symbolic(n) else n
+
+
 class _Chain:
     def __init__(self, first: Stmt, rows: int) -> None:
         self.rows = rows
@@ -95,8 +100,8 @@ class _Chain:
         reduces = any(s.op.is_reduction for s in stmt.blocks[0].stmts)
         if (
             len(shape) < 2
-            or hint_of(shape[0]) < MIN_ROWS
-            or not MIN_ROW <= hint_of(size) <= MAX_ROW
+            or _assumed(shape[0], MIN_ROWS) < MIN_ROWS
+            or not MIN_ROW <= _assumed(size, MIN_ROW) <= MAX_ROW
             or not reduces
             or not runs_by_rows(stmt, shape[:1])
         ):

@@ -135,3 +135,20 @@ def test_the_text_of_rows() -> None:
         }
         """,
     )
+
+
+@pytest.mark.parametrize(("shape", "sizes"), [("B,100", "B=9"), ("40,T", "T=7"), ("B,T", "B=3, T=2")])
+def test_rows_of_run_time_sizes_do_not_depend_on_the_traced_call(shape: str, sizes: str) -> None:
+    """Which may have been smaller than those that follow."""
+    rows = shape.split(",")[0]
+    text = f"""
+    func @f[{sizes}](%x: f32[{shape}]) -> f32[{shape}] {{
+      %m: f32[{rows}] = max %x {{axes=[1]}}
+      %c: f32[{rows},1] = reshape %m {{shape=[{rows}, 1]}}
+      %b: f32[{shape}] = broadcast %c {{shape=[{shape.replace(",", ", ")}]}}
+      %d: f32[{shape}] = sub %x, %b
+      %e: f32[{shape}] = exp %d
+      return %e
+    }}
+    """
+    assert "rows" in [s.op.name for s in OPTIMIZE(parse_func(text)).stmts]

@@ -11,7 +11,7 @@ import pytest
 import adjit as aj
 from adjit.ir.errors import CheckError, TraceError, UnsupportedError
 from adjit.tracer.pytree import flatten
-from tests.autograph import effects, effects_of_syntax, effects_on_dicts, effects_on_objects
+from tests.autograph import effects, effects_of_matching, effects_of_syntax, effects_on_dicts, effects_on_objects
 from tests.autograph.effect_table import EFFECTS, Effect
 
 
@@ -23,7 +23,7 @@ def test_python_or_an_error(effect: Effect) -> None:
             with pytest.raises((TraceError, UnsupportedError)) as caught:
                 function(*deepcopy(args))
             message = str(caught.value)
-            modules = (effects, effects_of_syntax, effects_on_dicts, effects_on_objects)
+            modules = (effects, effects_of_matching, effects_of_syntax, effects_on_dicts, effects_on_objects)
             assert any(module.__file__ in message for module in modules), message
             continue
         expected = effect.fn(*deepcopy(args))

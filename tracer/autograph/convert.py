@@ -24,10 +24,10 @@ from . import operators
 from .builtin import overload
 from .chance import draws
 from .expression_rewriter import AG
-from .jumps import placed, with_type_params
 from .libraries import in_site_packages, is_library
 from .marks import is_marked
 from .names import statements
+from .placing import placed, with_type_params
 from .rewrite import SourceRewriter
 from .source import CHANGED, NOT_FOUND, NoSource, in_comprehension, is_edited, lines_of, parse_function, same_program
 from .texts import texts_without_file
@@ -267,7 +267,8 @@ def undecided() -> str:
         return f"a condition inside of a comprehension cannot decide on it: write a loop, or {instead}"
     if code.co_flags & GENERATOR:
         return f"a generator gives its items while tracing, and cannot decide on it: make a list in a loop, or {instead}"
-    reason = why_not(code) or (None if AG in code.co_freevars else why_nobody_tried(frame))
+    converted = AG in code.co_freevars or any(found.code is code for found in _codes.values())
+    reason = why_not(code) or (None if converted else why_nobody_tried(frame))
     if reason is not None:
         return f"`{code.co_name}` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: {reason}; or {instead}"
     return f"this construct of Python cannot decide on it: {instead}"

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .jumps import load, placed, store, with_type_params
 from .names import SCOPED, Usage, dotted_path, parameters
+from .placing import load, placed, store, with_type_params
 
 if TYPE_CHECKING:
     from .rewrite import FunctionRewriter
@@ -77,7 +77,8 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:  # noqa: N802
         member = any(isinstance(op, ast.In | ast.NotIn) for op in node.ops)
-        if (len(node.ops) == 1 and not member) or binds(node.comparators):
+        identity = any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops) and any(map(is_bool, [node.left, *node.comparators]))
+        if (len(node.ops) == 1 and not member and not identity) or binds(node.comparators):
             return self.visited(node)
         args: list[ast.expr] = [self.visit(node.left)]
         for op, right in zip(node.ops, node.comparators, strict=True):
@@ -164,6 +165,10 @@ class Expressions(ast.NodeTransformer):
 def formats(node: ast.JoinedStr) -> list[ast.expr]:
     """Return the formats of an f-string's values."""
     return [part.format_spec for part in node.values if isinstance(part, ast.FormattedValue) and part.format_spec is not None]
+
+
+def is_bool(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
 
 def binds(nodes: Sequence[ast.expr]) -> bool:

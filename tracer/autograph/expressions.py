@@ -118,10 +118,13 @@ def _compared(left: Any, symbol: str, right: Any) -> Any:
             return contains(right, left)
         case "not in":
             return not_(contains(right, left))
-        case "is":
-            return left is right
-        case "is not":
-            return left is not right
+        case "is" | "is not":
+            if (isinstance(left, bool) and is_traced(right)) or (isinstance(right, bool) and is_traced(left)):
+                raise TraceError(
+                    f"`{symbol}` with True or False: a traced value is known only when the function runs, and is neither object; write "
+                    "`if x:`, `not x` or `x == True`"
+                ).at(user_location())
+            return (left is right) == (symbol == "is")
     return _COMPARISONS[symbol](left, right)
 
 

@@ -16,15 +16,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from .names import Usage, blocks, children, statements
+from .names import Usage, blocks, statements
+from .patterns import GUARDS, opened, repeats, without_guards
+from .placing import load, placed, store
 from .source import NoSource
-
-GUARDS = 6  # maximum number of guards of one `match` that become `if` statements: each repeats the following cases
-
-N = TypeVar("N", bound=ast.AST)
-D = TypeVar("D", ast.FunctionDef, ast.ClassDef)
 
 
 class Leave(ast.Pass):
@@ -139,7 +136,12 @@ class Jumps:
                 for side, chosen in zip(sides, (value.body, value.orelse), strict=True):
                     side.value = chosen
                 return [placed(ast.If(value.test, [sides[0]], [sides[1]]), stmt)]
-            case ast.Match(subject=subject, cases=cases) if 0 < sum(case.guard is not None for case in cases) <= GUARDS:
+            case ast.Match(subject=subject, cases=given):
+                cases = [opened(case, self.fresh) for case in given]
+                if all(case.guard is None for case in cases):
+                    return None
+                if repeats(cases) > GUARDS:  # what compares stays a guard
+                    return None if cases == given else [placed(ast.Match(subject, cases), stmt)]
                 name = self.fresh("subject")
                 return [placed(ast.Assign([store(name)], subject), subject), without_guards(name, cases, stmt)]
             case ast.Try(finalbody=last) if jumps(last):
@@ -251,29 +253,6 @@ class Jumps:
         return list(_without(stmts, idle)) if idle else stmts
 
 
-def without_guards(subject: str, cases: Sequence[ast.match_case], at: ast.stmt) -> ast.Match:
-    """Turn the guards of a `match` into `if` statements, with the following cases in their `else`: a guard may be traced."""
-    out: list[ast.match_case] = []
-    for i, case in enumerate(cases):
-        body = case.body
-        if case.guard is not None:
-            rest: list[ast.stmt] = [without_guards(subject, deepcopy(cases[i + 1 :]), at)] if cases[i + 1 :] else []
-            body = [placed(ast.If(case.guard, body, rest), case.guard)]
-        out.append(ast.match_case(case.pattern, None, body))
-        if is_irrefutable(case.pattern):  # cases after one that always matches are in its `else`
-            break
-    return placed(ast.Match(placed(load(subject), at), out), at)
-
-
-def is_irrefutable(pattern: ast.pattern) -> bool:
-    match pattern:
-        case ast.MatchAs(pattern=inner):
-            return inner is None or is_irrefutable(inner)
-        case ast.MatchOr(patterns=patterns):
-            return any(map(is_irrefutable, patterns))
-    return False
-
-
 class Lowered(NamedTuple):
     stmts: list[ast.stmt]
     flags: set[str]
@@ -380,33 +359,3 @@ def endless(stmt: ast.stmt) -> bool:
 def breaks(stmts: Sequence[ast.stmt]) -> bool:
     """Whether there is a `break` of the loop that encloses these statements."""
     return any(isinstance(stmt, ast.Break) or any(map(breaks, inner_blocks(stmt))) for stmt in stmts)
-
-
-def placed(node: N, at: ast.AST) -> N:
-    """Give `node`, and every node in it without a location, the source location of `at`."""
-    place = {name: getattr(at, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
-    todo: list[ast.AST] = [node]
-    while todo:
-        found = todo.pop()
-        if "lineno" in found._attributes:
-            if hasattr(found, "lineno"):
-                continue
-            for name, value in place.items():
-                setattr(found, name, value)
-        todo.extend(children(found))
-    return node
-
-
-def with_type_params(node: D) -> D:
-    """Set `type_params`, which Python 3.12 requires and earlier versions lack."""
-    if "type_params" in node._fields:
-        node.type_params = getattr(node, "type_params", [])  # type: ignore[attr-defined]
-    return node
-
-
-def load(name: str) -> ast.Name:
-    return ast.Name(name, ast.Load())
-
-
-def store(name: str) -> ast.Name:
-    return ast.Name(name, ast.Store())

@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from .aliases import related_names
 from .expression_rewriter import AG, Expressions, subscript
-from .jumps import Jumps, load, placed, store, with_type_params
+from .jumps import Jumps
 from .liveness import Liveness
 from .names import Usage, array_written, blocks, children, free_names, parameters, statements
+from .placing import load, placed, store, with_type_params
 
 RESULT = "result"  # the variable of an early return: `result__1`
 
@@ -134,7 +135,7 @@ class FunctionRewriter:
                 self.caught -= bool(handlers)
                 return [placed(ast.Try(body, handlers, self.block(stmt.orelse), self.block(stmt.finalbody)), stmt)]
             case ast.Match():
-                cases = [ast.match_case(c.pattern, c.guard, self.block(c.body)) for c in stmt.cases]
+                cases = [ast.match_case(c.pattern, self.guard(c), self.block(c.body)) for c in stmt.cases]
                 return [placed(ast.Match(self.expression(stmt.subject), cases), stmt)]
             case ast.FunctionDef():
                 inner = self.whole.function(stmt, frozenset(self.variables))
@@ -155,6 +156,14 @@ class FunctionRewriter:
             case ast.Expr(value=ast.Call() as call) if array_written(stmt) in self.locals:
                 return [self.write_array(call, stmt)]
         return [self.expressions.visit(stmt)]
+
+    def guard(self, case: ast.match_case) -> ast.expr | None:
+        """Rewrite a guard that stays one. It reads names of the pattern: functions for it cannot be defined before the statement."""
+        before, self.hoists = self.hoists, False
+        try:
+            return self.expression(case.guard) if case.guard is not None else None
+        finally:
+            self.hoists = before
 
     def if_(self, stmt: ast.If) -> list[ast.stmt]:
         usage = Usage.of([*stmt.body, *stmt.orelse])

@@ -1,0 +1,96 @@
+"""`match` and `is` on traced values: as in Python, or refused."""
+
+from tests.autograph.effect_table import effect
+
+
+@effect((2,), (3,), (7,), (0,))
+def match_numbers(n):
+    match n:
+        case 2:
+            return 20
+        case 3 | 7 as m:
+            return m * 10
+        case -1 | None:
+            return -5
+        case _:
+            return 0
+
+
+@effect((2.0, 1), (2.0, 5), (-2.0, 1))
+def match_numbers_in_a_sequence(x, n):
+    y = 0.0
+    match (x, [n, 3]):
+        case (2.0 as z, [1, k]):
+            y = z + k
+        case (w, [5, *rest]) if w > 0:
+            y = w * len(rest)
+        case (w, _):
+            y = -w
+    return y
+
+
+@effect((2,), (9,))
+def match_many_numbers(n):
+    match n:
+        case 0:
+            return 5
+        case 1:
+            return 4
+        case 2:
+            return 3
+        case 3:
+            return 2
+        case 4:
+            return 1
+        case 5:
+            return 0
+        case 6:
+            return 9
+        case 7:
+            return 8
+        case 8:
+            return 7
+        case m:
+            return m * 100
+
+
+@effect((3.0,), (-3.0,), refused=True)
+def match_true(x):
+    match (x > 0, x):
+        case (True, v):
+            return v
+        case _:
+            return 0.0
+
+
+@effect((3.0,), (-3.0,), refused=True)
+def is_true(x):
+    return 1.0 if (x > 0) is True else 2.0
+
+
+@effect((3.0,), (-3.0,), refused=True)
+def is_not_false(x):
+    positive = x > 0
+    if positive is not False:
+        return 1.0
+    return 2.0
+
+
+@effect((3.0,), (-3.0,))
+def match_objects(x):
+    out = []
+    for given in ("a", None, 2, {"k": 1, "m": 2}, [1, 2, 3], True):
+        match given:
+            case "a":
+                out.append(1.0)
+            case None:
+                out.append(2.0)
+            case True:
+                out.append(6.0)
+            case 2:
+                out.append(x)
+            case {"k": 1, **rest}:
+                out.append(len(rest) + x)
+            case [1, *more]:
+                out.append(len(more))
+    return out

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 FAILURES = (RuntimeError, ValueError, IndexError, TypeError)  # the general way says what is wrong
-PLACES = frozenset({int, slice, type(None), type(Ellipsis)})  # of which the key of a view consists
+PLACES = frozenset({int, type(None), type(Ellipsis)})  # of which the key of a view consists, and of slices
+BOUNDS = frozenset({int, type(None)})
 
 _tensor: type[Tensor]
 _reductions: dict[tuple[type[Reduce], int | None, int], Callable[[Array], Array]] = {}  # by op, axis and number of axes
@@ -53,7 +54,7 @@ def equip(tensor: type[Tensor], weak: type[Tensor]) -> None:
 
 def item(general: Method) -> Method:
     def method(self: Tensor, key: Any) -> Any:
-        if not listening.recorders and (type(key) in PLACES or (type(key) is tuple and all(type(k) in PLACES for k in key))):
+        if not listening.recorders and (is_place(key) or (type(key) is tuple and all(map(is_place, key)))):
             try:
                 return wrapped(self.buffer[key])
             except IndexError:
@@ -65,6 +66,13 @@ def item(general: Method) -> Method:
             raise
 
     return method
+
+
+def is_place(key: Any) -> bool:
+    """Whether a part of a key selects a view. The bounds of a slice may be traced, if a compiled function indexes a tensor from outside."""
+    if type(key) is slice:
+        return type(key.start) in BOUNDS and type(key.stop) in BOUNDS and type(key.step) in BOUNDS
+    return type(key) in PLACES
 
 
 def turned(general: Method) -> Method:

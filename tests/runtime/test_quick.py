@@ -198,3 +198,16 @@ def test_libraries_still_get_arrays() -> None:
     scope: dict[str, Any] = {"__name__": "scipy.made_up", "np": np, "x": x}
     for function in ("np.sqrt(x)", "np.add(x, x)", *(f"np.{f.__name__}(x)" for f in FUNCTIONS if f in (np.sum, np.mean))):
         assert not isinstance(eval(function, scope), aj.Tensor)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [lambda i: i, lambda i: slice(i, i + 2), lambda i: (slice(None), i), lambda i: (slice(0, 2), slice(i, i + 1)), lambda i: (..., i)],
+    ids=["index", "slice", "column", "block", "last"],
+)
+def test_traced_keys_of_tensors_from_outside(key: Any) -> None:
+    """A compiled function indexes a tensor that is not traced at a place that is."""
+    table = aj.tensor(np.arange(12.0).reshape(4, 3))
+    compiled = aj.function(lambda i: table[key(i)])
+    for i in range(2):
+        np.testing.assert_array_equal(compiled(i), table.numpy()[key(i)])

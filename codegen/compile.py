@@ -71,6 +71,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
     module = Module(func, target, probes)
     module.build()
     results = [assumed_type(r.type) for r in func.results]
+    pooled = pooled_from(results)
     exports = [MAIN, *([stacks.RELEASE] if module.handles else []), *([LOG] if probes is not None else [])]
     exports += module.functions.values() if target.debug_lines else ()  # for `perf.py`
     has_collectives = any(map(collectives.is_routine, module.imports))
@@ -83,7 +84,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         module.buffer_count,
         quick=quick_up_to(func.block, module.symbols),
         # results in recycled buffers, and effects that a retry would repeat, need Python
-        enterable=not module.hosts and not has_collectives and all(t.nbytes < pooled_from(results) for t in results),
+        enterable=not module.hosts and not has_collectives and all(t.nbytes < pooled for t in results),
         memory=str(module.memory_bytes),
         exchanges=exchanges(func.block) if has_collectives else "",
         symbols=module.symbols,

@@ -46,6 +46,7 @@ from . import saving as stacked
 from .flow import Flow
 from .probes import Probes
 
+STATEMENTS = 64  # of a basic block of the main function: LLVM takes a time that is quadratic in its length
 LARGE_LEVEL = 1  # LLVM optimisation level for very large programs: a fifth less compile time, and code of the same speed
 INLINE_MATH = 32  # vector math calls: programs with more of them call the functions instead of inlining them
 
@@ -213,13 +214,17 @@ class Module:
     # ---- statements
 
     def block(self, block: Block) -> None:
-        for stmt in block.stmts:
+        for n, stmt in enumerate(block.stmts, 1):
             around, self.stmt = self.stmt, stmt
             before = self.text.locate(stmt.location)
             self.context.is_final |= self.writes_variable(stmt)
             self.statement(stmt)
             self.stmt = around
             self.text.locate(before)
+            if n % STATEMENTS == 0:
+                following = self.text.fresh_label()
+                self.text.jump(following)
+                self.text.start(following)
 
     def statement(self, stmt: Stmt) -> None:
         op = stmt.op

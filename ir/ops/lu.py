@@ -10,7 +10,7 @@ from ..errors import DTypeError, ShapeError
 from ..types import I64, DType, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .reduce import Max, Min
-from .triangle import BLOCK, UNCUT, Cut, Triangles, part, spread, take_product
+from .triangle import Cut, Triangles, part, spread, take_product
 
 __all__ = ["lu"]
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
+UNCUT = 24  # columns: up to here, a single block
+WIDTHS = ((256, 8), (1 << 62, 16))  # columns of a matrix, up to which blocks have this many: inside of a block, nothing is a product
 HEIGHTS = 2  # of panels, for each of which code is generated
 GROUP, GROUPED = 8, 1536  # blocks of a group, and rows from which on there are groups
 
@@ -153,7 +155,7 @@ def by_height(sizes: Sequence[int], n: int, starts: Sequence[int]) -> list[tuple
 
 def eliminated(n: int) -> Cut:
     """n columns in blocks for elimination."""
-    width = n if n <= UNCUT else BLOCK
+    width = n if n <= UNCUT else next(width for most, width in WIDTHS if n <= most)
     count = -(-n // width) - 1
     return Cut(width, count, n - width * count)
 

@@ -13,7 +13,6 @@ from ..types import I64, DType, TensorType
 from .base import Loops, Reg, Window
 
 UNCUT = 48  # rows: up to here, a single block
-BLOCK = 24  # columns of a block of an elimination
 BLOCKS = ((160, 24), (1500, 32), (1 << 62, 64))  # rows of a triangle, up to which blocks have this many rows
 
 

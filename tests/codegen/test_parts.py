@@ -96,3 +96,21 @@ def test_a_fork_waits_for_threads_that_compile() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert begun.result() == 7
     assert not workers.are_busy()
+
+
+def test_the_main_function_of_a_long_program_has_short_blocks() -> None:
+    """LLVM takes a time that is quadratic in the length of a basic block."""
+
+    def long(x: np.ndarray) -> np.ndarray:
+        for _ in range(200):
+            x = np.cumsum(np.sort(x))
+        return x
+
+    f = aj.function(long)
+    x = X - 0.5
+    np.testing.assert_allclose(f(x), long(x))
+    main = re.search(r"define i64 @adjit_main\(.*?^}", f.inspect(x).llvm, re.DOTALL | re.MULTILINE)
+    assert main is not None
+    calls = [block.count("call ") for block in re.split(r"^\w+:$", main.group(), flags=re.MULTILINE)]
+    assert sum(calls) >= 400
+    assert max(calls) <= 64

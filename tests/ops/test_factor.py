@@ -101,15 +101,16 @@ def test_least_squares() -> None:
 
 
 @pytest.mark.parametrize("n", [96, 97, 119, 120, 149, 200])
-@pytest.mark.parametrize("group", [1, 2, 3])
-def test_groups_of_blocks_of_an_elimination(monkeypatch: pytest.MonkeyPatch, n: int, group: int) -> None:
+@pytest.mark.parametrize(("group", "width"), [(1, 24), (2, 24), (3, 24), (2, 16), (8, 8)])
+def test_groups_of_blocks_of_an_elimination(monkeypatch: pytest.MonkeyPatch, n: int, group: int, width: int) -> None:
     """Large matrices are updated after groups of blocks: the same for small ones, with exchanges in every block."""
     module = importlib.import_module("adjit.ir.ops.lu")
     monkeypatch.setenv("ADJIT_CACHE", "0")
     rng = np.random.default_rng(n)
     a, b = rng.normal(size=(2, n, n)), rng.normal(size=(2, n, 3))
     a[0, 0, 0] = a[1, :5, 0] = 0.0
-    monkeypatch.setattr(module, "GROUPED", 2 * group * module.BLOCK)
+    monkeypatch.setattr(module, "WIDTHS", ((n, width),))
+    monkeypatch.setattr(module, "GROUPED", 2 * group * width)
     monkeypatch.setattr(module, "GROUP", group)
     f = aj.function(lambda a, b: (np.linalg.inv(a), np.linalg.solve(a, b), np.linalg.slogdet(a)[1]))
     inverse, solution, logdet = map(np.asarray, f(a, b))

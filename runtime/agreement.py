@@ -1,4 +1,4 @@
-"""The first call of a compiled function with collectives compares the collectives of all ranks.
+"""The first call of a compiled function with collectives compares those of all ranks, unless they are the same as in an earlier one.
 
 Ranks that call different ones would wait for each other forever, or exchange the wrong data. Everything else may differ: rank 0 may print,
 and each rank may use its number. What is compared are the collectives in program order, their types and attributes, and the branches and
@@ -96,14 +96,33 @@ class AgreeingConvention(Convention):
     def agree(self) -> None:
         if self._agreed:
             return
-        compare(described(self._program.func), world())
-        collectives.prepare(self.native.target)
-        agree_on_exchange(self._executable, world())
+        mine = described(self._program.func)
+        if not is_agreed(self._executable, _key(mine)):
+            compare(mine, world())
+            collectives.prepare(self.native.target)
+            agree_on_exchange(self._executable, world())
+            _agreed[_key(mine)] = (self._executable.target.exchange, self._executable.native.exchanges)
         self.native = self._executable.native
         self._agreed = True
 
     def agreed(self, number: int) -> int:
         return int(world().comm.bcast(number))
+
+
+_agreed: dict[tuple[str, ...], tuple[str, str]] = {}  # collectives that all ranks have compared: how they were compiled, and their order
+
+
+def is_agreed(executable: Executable, key: tuple[str, ...]) -> bool:
+    """Whether native code runs the same collectives, in the same order, as a function that all ranks have compared.
+
+    A rank whose part of a batch is smaller calls the function with types that the others do not have: they do not come to compare it.
+    """
+    if key not in _agreed:
+        return False
+    exchange, order = _agreed[key]
+    if executable.target.exchange != exchange:
+        executable.compile_with(exchange)
+    return executable.native.exchanges == order
 
 
 def agree_on_exchange(executable: Executable, ranks: World) -> None:

@@ -10,8 +10,8 @@ from adjit.ir.types import DTYPES
 from adjit.ir.world import World
 
 from . import writing
-from .windows import field
-from .writing import VECTOR
+from .windows import ENDED, field
+from .writing import LOST, VECTOR
 
 SENDS, STREAMS = "@add_and_send", "@add_and_stream"
 
@@ -55,7 +55,8 @@ define internal i64 @next() {{
 
 def _waiting(ranks: World) -> str:
     """Publish that this rank has come to an exchange, and wait until all have."""
-    return f"""define internal void @publish(i64 %number) {{
+    return f"""declare void @{LOST}(i64)
+define internal void @publish(i64 %number) {{
   %own = call ptr @place(i64 {ranks.rank}, i64 0)
   store atomic i64 %number, ptr %own release, align 8
   ret void
@@ -87,6 +88,16 @@ wait:
   br i1 %tired, label %give, label %again
 give:
   %ignored = call i32 @sched_yield()
+  %flag = call ptr @place(i64 %r, i64 {ENDED})
+  %ended = load atomic i64, ptr %flag acquire, align 8
+  %lives = icmp eq i64 %ended, 0
+  br i1 %lives, label %again, label %last
+last:
+  %final = load atomic i64, ptr %other acquire, align 8
+  %was.here = icmp uge i64 %final, %number
+  br i1 %was.here, label %met, label %lost
+lost:
+  call void @{LOST}(i64 %r)
   br label %again
 again:
   br label %spin

@@ -6,11 +6,13 @@ MPI. Routines that were linked before read the outcome from `Table`. Between mac
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import math
 import mmap
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -18,14 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from adjit.ir.world import World
+from adjit.ir.world import REPORTING, World, world
 
 SMALL = 1 << 13  # bytes that each rank adds up alone
 CHUNK = 1 << 20  # bytes
 MOST_RANKS = 16
 NEVER = 2**63 - 1
 SLICE = CHUNK // 2 + 4096  # bytes: the largest part of a chunk that one rank sums, on two ranks
-FEW = 128  # offsets in a window: after the number of an exchange, two small buffers, two chunks, and sums of slices of them
+ENDED = 64  # offsets in a window: after the number of an exchange, whether the rank has ended, two small buffers, two chunks, and sums
+FEW = 128
 INPUT = FEW + 2 * SMALL
 OUTPUT = INPUT + 2 * CHUNK
 WINDOW = -(-(OUTPUT + 2 * SLICE) // 4096) * 4096  # whole pages
@@ -90,8 +93,26 @@ def prepare(ranks: World, sums: Callable[[int, int, int], int]) -> None:
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     for rank in range(ranks.size):
         table.windows[rank] = base + rank * WINDOW
+    atexit.register(_end, base + ranks.rank * WINDOW + ENDED)
     ranks.comm.Barrier()
     table.least = measured(ranks, sums)
+
+
+def _end(flag: int) -> None:
+    """Tell the other ranks that this one takes part in no more exchanges: see `lost`."""
+    ctypes.c_int64.from_address(flag).value = 1
+
+
+def _lost(rank: int) -> None:
+    """Native code calls it when it waits for a rank that has ended, whatever the reason: nothing else can end this."""
+    ranks = world()
+    print(f"adjit: rank {ranks.rank} waits for rank {rank}, which has ended; ending all ranks", file=sys.stderr, flush=True)
+    time.sleep(REPORTING)
+    ranks.comm.Abort(1)
+    os._exit(1)  # some libraries return, and leave the rest to the launcher
+
+
+lost = ctypes.CFUNCTYPE(None, ctypes.c_int64)(_lost)
 
 
 def _shared_memory(node: Any, size: int) -> mmap.mmap | None:

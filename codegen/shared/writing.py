@@ -12,8 +12,9 @@ from __future__ import annotations
 import ctypes
 import time
 
-from .windows import UNKNOWN, field
+from .windows import UNKNOWN, field, lost
 
+LOST = "adjit_lost_rank"
 VECTOR = 64  # bytes
 TELLING = 1 << 15  # bytes of a write that is long enough to be measured
 MUCH = 4  # times as long as past the caches
@@ -24,8 +25,8 @@ PATIENCE = 4096  # writes past the caches before others are tried again
 def imports() -> dict[str, int]:
     """Functions that the routines call."""
     process = ctypes.CDLL(None)
-    names = ("memmove", "sched_yield", "clock_gettime")
-    return {name: ctypes.cast(getattr(process, name), ctypes.c_void_p).value or 0 for name in names}
+    functions = {name: getattr(process, name) for name in ("memmove", "sched_yield", "clock_gettime")} | {LOST: lost}
+    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in functions.items()}
 
 
 def text() -> str:

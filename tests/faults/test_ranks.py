@@ -87,6 +87,41 @@ else:
     assert "rank 0 has come to the first call of step, and rank 1 did not within 2 s" in done.stderr
 
 
+@pytest.mark.parametrize("ending", ["sys.exit('no data')", "sys.exit(0)", "raise SystemExit(3)"])
+def test_a_rank_that_ends_while_others_wait_for_it(ending: str) -> None:
+    """Neither is an error that Python reports; MPI's own end waits for all ranks."""
+    program = f"""
+import sys
+from adjit.codegen.shared import windows
+step = aj.function(lambda x: d.all_reduce(x))
+step(np.ones(3))
+windows.table.least = 0  # whatever was measured
+step(np.ones(3))
+if r == 1:
+    {ending}
+step(np.ones(3))
+"""
+    done = on_ranks(2, "-c", PREAMBLE + program)
+    assert done.returncode != 0
+    assert "rank 0 waits for rank 1, which has ended; ending all ranks" in done.stderr
+
+
+def test_a_rank_that_ends_first() -> None:
+    """The last exchange of all is complete when a rank ends, even if others have not noticed it yet."""
+    program = """
+import time
+from adjit.codegen.shared import windows
+step = aj.function(lambda x: d.all_reduce(x))
+step(np.ones(3))
+windows.table.least = 0
+time.sleep(0.5 * (1 - r))
+assert float(step(np.ones(3))[0]) == 2.0
+time.sleep(1.0 * (1 - r))
+"""
+    done = on_ranks(2, "-c", PREAMBLE + program)
+    assert done.returncode == 0, done.stderr
+
+
 TRAINING = """
 import hashlib, os, sys, time
 from pathlib import Path

@@ -76,6 +76,24 @@ def write(past: int) -> None:
     windows.table.past, windows.table.streamed, windows.table.slow = past, windows.UNKNOWN, 0
 
 
+def uneven() -> None:
+    """A rank whose part of a batch is smaller than those of others, or that traces a function again alone, need not wait for them."""
+    w = aj.Variable(np.ones(3))
+
+    @aj.function
+    def step(x: Any) -> Any:
+        with aj.GradientTape() as tape:
+            loss = aj.mean((x @ w) ** 2)
+        w.assign_sub(0.1 * d.all_reduce(tape.gradient(loss, w), "mean"))
+        return d.all_reduce(loss, "mean")
+
+    wanted = np.ones(3)
+    for mine in (8, 8 - RANK, 8, 5 + RANK, 3):
+        np.testing.assert_allclose(step(np.ones((mine, 3))), wanted.sum() ** 2, rtol=1e-9)
+        wanted = wanted - 0.1 * 2 * wanted.sum()
+        np.testing.assert_allclose(w.numpy(), wanted, rtol=1e-12)
+
+
 def ways_to_write() -> None:
     """Slow writes through the caches are given up for a while, and tried again; a single one may have been interrupted."""
     name, n = "adjit_mpi_all_reduce.f32", 2 * writing.TELLING

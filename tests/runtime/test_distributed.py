@@ -17,7 +17,7 @@ from adjit.codegen.shared import windows
 from adjit.ir.world import SIZES
 from tests.mpi import environment, on_ranks, require_ranks
 
-CHECKS = ["collectives", "derivatives", "loops", "vmapped", "sums", "parts", "overlapped", "deferred", "different", "profiled"]
+CHECKS = ["collectives", "derivatives", "loops", "vmapped", "sums", "uneven", "parts", "overlapped", "deferred", "different", "profiled"]
 PROGRAMS = str(Path(__file__).with_name("ranks.py"))
 
 

@@ -1,4 +1,8 @@
-"""`match` and `is` on traced values: as in Python, or refused."""
+"""`match`, `is`, `min` and `max` on traced values: as in Python, or refused."""
+
+import math
+
+import numpy as np
 
 from tests.autograph.effect_table import effect
 
@@ -94,3 +98,23 @@ def match_objects(x):
             case [1, *more]:
                 out.append(len(more))
     return out
+
+
+@effect((math.nan, 1.0), (1.0, math.nan), (2.0, 1.0), (-0.0, 0.0))
+def extremes_of_numbers(x, y):
+    return max(x, y), min(x, y), max(x, 1.5), min(1.5, x), max(0, y), min(y, 3)
+
+
+@effect((np.array([1.0, np.nan, 3.0]),), (np.array([np.nan, 1.0, 3.0]),), (np.array([2.0]),), (np.array([3, -1, 2]),))
+def extremes_of_a_vector(v):
+    return max(v), min(v), max([v[0], v[-1]]), min(list(v))
+
+
+@effect((4.0,), (math.nan,))
+def extremes_of_a_growing_list(x):
+    ys = [x]
+    k = 0
+    while k < 3:
+        ys.append(math.nan if k == 1 else x - k)
+        k += 1
+    return max(ys), min(ys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.effects import is_repeating
+from adjit.ir.ops.maps import common_dtype
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import BOOL, F64, I64, DType
 
@@ -31,10 +33,24 @@ from .items import enumerate_items, make_range, reversed_items, zip_items
 from .sorting import sort, sorted_
 
 
-def _extremum(python: Callable[..., Any], pairwise: Callable[..., Any], whole: Callable[..., Any]) -> Callable[..., Any]:
+def _extremum(
+    python: Callable[..., Any], elementwise: Callable[..., Any], whole: Callable[..., Any], beats: Callable[..., Any], worst: float
+) -> Callable[..., Any]:
+    """Return Python's `min` or `max` for traced values: a NaN replaces nothing and is never replaced, unlike in NumPy's functions."""
+
+    def pairwise(out: Any, value: Any) -> Any:
+        test = beats(value, out)
+        return ops.where(test, value, out) if common_dtype(out, value).kind == "f" else elementwise(out, value)
+
+    def of_vector(x: Operand) -> Any:
+        if not x.type.is_float or not x.type.size:
+            return whole(x)
+        first = ops.getitem(x, 0)
+        return ops.where(is_nan(first), first, whole(ops.where(is_nan(x), worst, x)))
+
     def public(*args: Any, **options: Any) -> Any:
         if not options and len(args) == 1 and is_traced(args[0]) and args[0].ndim == 1:
-            return whole(as_operand(args[0]))
+            return of_vector(as_operand(args[0]))
         if len(args) == 1 and isinstance(args[0], TracedList) and not options:
             return fold(args[0], lambda out, value: pairwise(*arithmetic(out, value)), python.__name__)
         values = list(args[0]) if len(args) == 1 else list(args)
@@ -72,8 +88,12 @@ def extreme_by(key: Callable[[Any], Any], values: Sequence[Any], largest: bool) 
     return out
 
 
-min_ = _extremum(builtins.min, ops.minimum, ops.min)
-max_ = _extremum(builtins.max, ops.maximum, ops.max)
+def is_nan(x: Operand) -> Operand:
+    return ops.not_equal(x, x)
+
+
+min_ = _extremum(builtins.min, ops.minimum, ops.min, ops.less, math.inf)
+max_ = _extremum(builtins.max, ops.maximum, ops.max, ops.greater, -math.inf)
 
 
 def sum_(iterable: Any, /, start: Any = 0) -> Any:

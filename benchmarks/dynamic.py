@@ -1,18 +1,24 @@
 """One program for all sizes against programs for each size: time per call at several sizes, and the cost of a new size.
 
-python benchmarks/dynamic.py [--threads N] [--peers] [MODEL ...]
+python benchmarks/dynamic.py [--threads N] [--peers] [--seconds S] [MODEL ...]
 
 A row is a size. `static` is the program compiled for that size alone, `general` the one for all sizes; both are run in turn, and the minima
-are compared. With --peers, PyTorch (torch.compile(dynamic=True)) and JAX (which compiles each size) are timed too, where installed.
-The last line of a model counts compilations for all sizes together, what they took beyond a later call of the same size, in seconds and in
-processor time of all threads, and by how much the resident memory grew, working memory included. The disk cache is empty at the beginning.
+are compared. Each thread is bound to a core of its own: otherwise the system may put two of them on the same one for seconds. With --peers,
+PyTorch (torch.compile(dynamic=True)) and JAX (which compiles each size) are timed too, where installed.
+
+The last line of a model counts compilations for all sizes together, in a process of its own with an empty disk cache: what they took beyond
+a later call of the same size, in seconds and in processor time of all threads, and by how much the resident memory has grown since the
+first size was compiled and called. That includes working memory for the largest size, which is also given apart.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import gc
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -23,6 +29,8 @@ if __name__ == "__main__":
     parser.add_argument("models", nargs="*")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--seconds", type=float, default=0.3, help="per size")
+    parser.add_argument("--cost", action="store_true", help="only the last line of each model")
     OPTIONS = parser.parse_args()
     os.environ["ADJIT_NUM_THREADS"] = OPTIONS.threads
     CACHE = tempfile.TemporaryDirectory()
@@ -32,12 +40,12 @@ import numpy as np
 
 import adjit as aj
 from adjit.codegen.llvm import residency, toolchain
+from adjit.codegen.native import Native
 from adjit.ir import ops
 
 if __name__ == "__main__":
     from dynamic_peers import with_jax, with_torch
 
-SECONDS = 0.3  # per size
 Arrays = tuple[np.ndarray[Any, Any], ...]
 
 
@@ -111,12 +119,12 @@ MODELS = {
 }
 
 
-def minima(*calls: Callable[[], Any]) -> list[float]:
+def minima(seconds: float, *calls: Callable[[], Any]) -> list[float]:
     """The shortest times of calls that are run in turn."""
     best = [float("inf")] * len(calls)
     for call in calls:
         call()
-    end = time.perf_counter() + SECONDS
+    end = time.perf_counter() + seconds
     rounds = 0
     while time.perf_counter() < end or rounds < 5:
         rounds += 1
@@ -127,8 +135,17 @@ def minima(*calls: Callable[[], Any]) -> list[float]:
     return best
 
 
+def bind_threads() -> None:
+    """Give each thread of this process a core of its own, as far as there are enough. Those of idle libraries share them."""
+    cores = sorted(os.sched_getaffinity(0))
+    for number, thread in enumerate(sorted(map(int, os.listdir("/proc/self/task")), reverse=True)):
+        is_main = thread == os.getpid()
+        os.sched_setaffinity(thread, {cores[0] if is_main or len(cores) == 1 else cores[1 + number % (len(cores) - 1)]})
+
+
 def memory() -> float:
     """The resident memory of this process, in MB, without what is free: the arrays of all sizes come and go in between."""
+    residency.give_back(toolchain.LIBRARY, always=True)  # what compiling leaves of LLVM
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
     if trim is not None:
         trim(0)
@@ -143,35 +160,40 @@ def timed(call: Callable[[], Any]) -> tuple[float, float]:
     return time.perf_counter() - start, time.process_time() - spent
 
 
-def cost(name: str, model: Model, general: Any) -> str:
+def cost(name: str, model: Model) -> str:
     """Call a function with all sizes, and describe what compiling it cost."""
     aj.function(lambda x: x + 1)(np.ones(3))  # what the first call in a process takes
-    largest = model.arrays(max(b for b, _ in model.every), max(t for _, t in model.every))
-    residency.give_back(toolchain.LIBRARY, always=True)  # what that call left of LLVM
-    before, seconds, processor = memory(), 0.0, 0.0
+    general = aj.function(model.call, dynamic="auto")
+    before, seconds, processor = 0.0, 0.0, 0.0
     for b, t in model.every:
         arrays, traces = model.arrays(b, t), general.trace_count
         first = timed(lambda: general(*arrays))  # noqa: B023 - called at once
         if general.trace_count > traces:
             again = timed(lambda: general(*arrays))  # noqa: B023
             seconds, processor = seconds + first[0] - again[0], processor + first[1] - again[1]
-    arrays, bytes_of_largest = (), sum(a.nbytes for a in largest) / 1e6
-    grown = memory() - before
+        before = before or memory()
+    (program,) = (x for x in gc.get_objects() if isinstance(x, Native) and x.symbols)
+    arrays = model.arrays(*map(max, zip(*model.every, strict=True)))
+    sizes = [arrays[axis.param].shape[axis.axis] for axis in program.symbols]
+    arrays = ()
     return (
         f"{name}: {len(model.every)} sizes with {general.trace_count} compilations: {seconds:.2f} s, {processor:.2f} s of processor time, "
-        f"{grown:.1f} MB (arguments of the largest size: {bytes_of_largest:.1f} MB)"
+        f"{memory() - before:.1f} MB ({program.memory_for(sizes) / 1e6:.1f} MB of working memory for the largest size)"
     )
 
 
 def compare(name: str, model: Model) -> None:
     general = aj.function(model.call, dynamic="auto")
-    told = cost(name, model, general)
+    for b, t in BEGIN:
+        general(*model.arrays(b, t))
     for b, t in model.sizes:
         arrays = model.arrays(b, t)
         static = aj.function(model.call, dynamic=False)
-        own, ours = minima(lambda: static(*arrays), lambda: general(*arrays))  # noqa: B023 - called at once
-        print(f"{name:12} B={b:5} T={t:3}  static {own * 1e6:9.1f} us  general {ours * 1e6:9.1f} us  ratio {ours / own:5.2f}")
-    print(told)
+        static(*arrays), general(*arrays)
+        bind_threads()
+        own, ours = minima(OPTIONS.seconds, lambda: static(*arrays), lambda: general(*arrays))  # noqa: B023 - called at once
+        print(f"{name:12} B={b:5} T={t:3}  static {own * 1e6:9.2f} us  general {ours * 1e6:9.2f} us  ratio {ours / own:5.2f}", flush=True)
+    assert general.trace_count == len(BEGIN)
 
 
 def compare_peers(name: str, model: Model) -> None:
@@ -186,7 +208,7 @@ def compare_peers(name: str, model: Model) -> None:
         for b, t in model.sizes:
             call = bind(model.arrays(b, t))
             first, _ = timed(call)
-            (best,) = minima(call)
+            (best,) = minima(OPTIONS.seconds, call)
             total += first
             print(f"{name:12} B={b:5} T={t:3}  {library:6} {best * 1e6:9.1f} us, first call {first:7.2f} s")
         print(f"{name}: {library}: first calls of these {len(model.sizes)} sizes {total:.2f} s")
@@ -194,6 +216,10 @@ def compare_peers(name: str, model: Model) -> None:
 
 if __name__ == "__main__":
     for chosen in OPTIONS.models or MODELS:
+        if OPTIONS.cost:
+            print(cost(chosen, MODELS[chosen]))
+            continue
         compare(chosen, MODELS[chosen])
+        subprocess.run([sys.executable, __file__, "--threads", OPTIONS.threads, "--cost", chosen], check=True)
         if OPTIONS.peers:
             compare_peers(chosen, MODELS[chosen])

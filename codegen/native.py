@@ -142,9 +142,13 @@ class Native:
             self._raise(code, list(error))
         return results
 
+    def memory_for(self, sizes: Sequence[int]) -> int:
+        """Bytes of the arena that a call with these values of the symbols needs."""
+        return self._memory(*sizes)
+
     def _grown(self, arena: Array, sizes: list[int]) -> Array:
         """An arena that suffices for these sizes: larger than needed, since other sizes may follow."""
-        need = self._memory(*sizes)
+        need = self.memory_for(sizes)
         if need > LIMIT:
             given = ", ".join(f"{symbol.name} = {size}" for symbol, size in zip(self.symbols, sizes, strict=True))
             raise MemoryError(f"@{self.name} would need {need:.3g} bytes of memory for {given}")

@@ -22,7 +22,7 @@ from ..shared import blocks as shared_blocks
 from ..threads import library
 from . import cutting, gemm
 from .epilogue import epilogue
-from .products import MULTIPLIED, PACKED
+from .routine import MULTIPLIED, PACKED
 
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel

@@ -30,13 +30,13 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 def strips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of strips of the products that are cut."""
     seen: list[int] = []
-    plain = products._in_strips
+    plain = products.in_strips
 
     def noted(kernel: Any, target: Any, a: Any, b: Any, *rest: Any) -> None:
-        seen.append(products._strips(kernel, a, b).number)
+        seen.append(products.strips_of(kernel, a, b).number)
         plain(kernel, target, a, b, *rest)
 
-    monkeypatch.setattr(products, "_in_strips", noted)
+    monkeypatch.setattr(products, "in_strips", noted)
     monkeypatch.setenv("ADJIT_CACHE", "0")
     return seen
 

@@ -9,7 +9,7 @@ TensorFlow that are missing raise an error that says so.
 from __future__ import annotations
 
 import contextlib as _contextlib
-import enum as _enum
+import functools as _functools
 import importlib as _importlib
 from typing import Any as _Any
 
@@ -66,22 +66,10 @@ from .tape import GradientTape, UnconnectedGradients
 from .tensor import Tensor, convert_to_tensor
 from .tensor import dress as _dress
 from .tensor_array import TensorArray
-from .variable import Variable
+from .variable import Variable, VariableAggregation as VariableAggregation, VariableSynchronization as VariableSynchronization
 
 newaxis = None
 __version__ = "2.21.0+adjit"  # the TensorFlow version whose behaviour is mirrored
-
-
-class VariableAggregation(_enum.Enum):
-    """How replicas of a variable are combined; there is only one replica."""
-
-    NONE, SUM, MEAN, ONLY_FIRST_REPLICA = range(4)
-
-
-class VariableSynchronization(_enum.Enum):
-    """When replicas are synchronised: never."""
-
-    AUTO, NONE, ON_WRITE, ON_READ = range(4)
 
 
 def custom_gradient(f: _Any = None) -> _Any:
@@ -119,6 +107,25 @@ def no_op(name: str | None = None) -> None:
     """Does nothing."""
 
 
+def tuple(tensors: _Any, control_inputs: _Any = None, name: str | None = None) -> list[_Any]:
+    """The tensors, as a list: all are computed."""
+    return [x if x is None or isinstance(x, IndexedSlices) else convert_to_tensor(x) for x in tensors]
+
+
+def grad_pass_through(f: _Any) -> _Any:
+    """`f`, with the derivative of the identity: the gradient of a result is that of the argument."""
+
+    @_functools.wraps(f)
+    def passing(*args: _Any, **kwargs: _Any) -> _Any:
+        @custom_gradient
+        def through(*operands: _Any) -> _Any:
+            return f(*operands, **kwargs), lambda *upstream: upstream[0] if len(upstream) == 1 else list(upstream)
+
+        return through(*args)
+
+    return passing
+
+
 def recompute_grad(f: _Any) -> _Any:
     """`f`, with only its arguments stored for the backward pass, which runs it again."""
     return _checkpoint(f)
@@ -136,7 +143,8 @@ __all__ = [
     *_array_names,
     # tensors, variables, derivatives and functions
     "DType", "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients",
-    "Variable", "convert_to_tensor", "custom_gradient", "function", "gradients", "hessians", "newaxis",
+    "Variable", "VariableAggregation", "VariableSynchronization", "convert_to_tensor", "custom_gradient", "function", "gradients",
+    "hessians", "newaxis",
     # namespaces
     "autodiff", "autograph", "config", "data", "debugging", "dtypes", "errors", "linalg", "math", "nest", "nn", "random", "signal",
     "types",
@@ -152,8 +160,8 @@ __all__ = [
     "sin", "sinh", "slice", "sqrt", "square", "subtract", "tan", "tanh", "tensordot", "truediv",
     # control flow, effects and contexts
     "Assert", "assert_equal", "assert_greater", "assert_less", "assert_rank", "case", "cond", "control_dependencies", "device",
-    "ensure_shape", "executing_eagerly", "foldl", "foldr", "group", "init_scope", "map_fn", "name_scope", "no_op", "numpy_function",
-    "print", "py_function", "recompute_grad", "scan", "switch_case", "vectorized_map", "while_loop",
+    "ensure_shape", "executing_eagerly", "foldl", "foldr", "grad_pass_through", "group", "init_scope", "map_fn", "name_scope", "no_op",
+    "numpy_function", "print", "py_function", "recompute_grad", "scan", "switch_case", "tuple", "vectorized_map", "while_loop",
 ]  # fmt: skip
 
 _OUT_OF_SCOPE = {

@@ -72,11 +72,26 @@ class ConcreteFunction:
     def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, list[Any]] | None:
         """The same, from only the tensors, in order; None if their number differs."""
         leaves = {name: flatten(template)[0] for name, template in self._templates.items()}
-        wanted = sum(isinstance(leaf, TensorSpec) for each in leaves.values() for leaf in each)
-        if kwargs or len(args) != wanted or not all(isinstance(x, Operand) for x in args):
+        names = self._tensor_names()
+        given = dict(zip(names, args, strict=False)) | kwargs
+        if len(args) + len(kwargs) != len(names) or given.keys() != set(names) or not all(isinstance(x, Operand) for x in given.values()):
             return None
-        rest = iter(args)
+        rest = iter([given[name] for name in names])
         return {name: [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in each] for name, each in leaves.items()}
+
+    def _tensor_names(self) -> list[str]:
+        """A name for each tensor among the arguments: that of its spec, or of its parameter, with a number where that is taken."""
+        names: list[str] = []
+        for parameter, template in self._templates.items():
+            kind = self._parameters.parameters[parameter].kind
+            parts = template.items() if kind is kind.VAR_KEYWORD else [(parameter, template)]
+            for base, part in parts:
+                for leaf in flatten(part)[0]:
+                    if isinstance(leaf, TensorSpec):
+                        own = leaf.name or base
+                        taken = sum(name == own or name.startswith(f"{own}_") for name in names)
+                        names.append(f"{own}_{taken}" if own in names else own)
+        return names
 
     # ---- description
 
@@ -95,6 +110,7 @@ class ConcreteFunction:
     @property
     def structured_input_signature(self) -> Any:
         plain = {name: tree_map(lambda x: x.value if isinstance(x, Static) else x, each) for name, each in self._templates.items()}
+        plain = {name: named_spec(x, name) if type(x) is TensorSpec else x for name, x in plain.items()}
         named = {n for n in plain if self._parameters.parameters[n].kind is inspect.Parameter.KEYWORD_ONLY}
         return tuple(x for n, x in plain.items() if n not in named), {n: x for n, x in plain.items() if n in named}
 
@@ -142,6 +158,8 @@ class ConcreteFunction:
         return str(inspect.Signature(kinds, return_annotation=Text(outputs_of(self._compiled))))
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
+        if not verbose:
+            return self.function_type
         return signature_text(self._parameters, self._templates, self._compiled)
 
     def __str__(self) -> str:
@@ -166,6 +184,10 @@ def as_template(x: Any) -> Any:
     if isinstance(x, RuntimeVariable):
         return VariableSpec(x.shape, x.dtype, x.trainable)
     return spec_of(x) if isinstance(x, Operand) or hasattr(type(x), "__array__") else Static(x)
+
+
+def named_spec(spec: TensorSpec, name: str) -> TensorSpec:
+    return TensorSpec(spec.shape, spec.dtype, spec.name or name)
 
 
 def same_value(x: Any, value: Any) -> bool:

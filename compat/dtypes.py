@@ -17,6 +17,11 @@ from adjit.ir.types import as_dtype as supported
 
 from .errors import MissingPartError, missing
 
+ENUM = {
+    "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "complex64": 8, "int64": 9, "bool": 10, "bfloat16": 14,
+    "uint16": 17, "complex128": 18, "float16": 19, "uint32": 22, "uint64": 23,
+}  # fmt: skip
+
 
 class DType:
     """`tf.float32`: prints like TensorFlow's, and acts as NumPy's float32 everywhere else."""
@@ -35,6 +40,11 @@ class DType:
     @property
     def as_numpy_dtype(self) -> type[Any]:
         return self.dtype.type
+
+    @property
+    def as_datatype_enum(self) -> int:
+        """The number of the dtype in TensorFlow's files."""
+        return ENUM[self.name]
 
     @property
     def base_dtype(self) -> DType:
@@ -128,6 +138,8 @@ def as_dtype(spec: Any) -> DType:
     """The dtype with that name or type; Python's `float` and `int` are float32 and int32 here."""
     if isinstance(spec, DType):
         return spec
+    if type(spec) is int:
+        spec = next((name for name, number in ENUM.items() if number == spec), spec)
     found = _known.get(spec) if isinstance(spec, np.dtype) else _python.get(spec) if isinstance(spec, type | str) else None
     return _known_as(supported(spec)) if found is None else found
 

@@ -136,6 +136,7 @@ _TRANSLATED: dict[type[BaseException], type[Exception]] = {
 _TRANSLATED[TraceError] = type("TraceError", (TraceError, ValueError), {"__module__": "adjit", "__doc__": TraceError.__doc__})
 
 OperatorNotAllowedInGraphError = TraceError  # the truth value, or iteration, of a value that is known only at run time
+InaccessibleTensorError = _TRANSLATED[TraceError]  # a value of another trace
 InvalidDType = _TRANSLATED[DTypeError]
 InvalidShape = _TRANSLATED[ShapeError]
 FailedCheck = _TRANSLATED[CheckError]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -34,6 +35,7 @@ from adjit.tracer.given import Given
 from adjit.tracer.pytree import TreeDef, flatten, tree_map
 from adjit.tracer.trace import Trace, current_trace
 
+from .autograph import Feature
 from .concrete import UNBOUND, ConcreteFunction, fitting, signature_text
 from .data import Dataset
 from .errors import translate
@@ -48,17 +50,21 @@ PYTHON = (bool, int, float, complex, str, bytes)
 class Body:
     """Adapts the user's function for tracing: its arguments get TensorFlow's interface, its results are converted to tensors."""
 
-    def __init__(self, fn: Callable[..., Any], autograph: bool) -> None:
+    def __init__(self, fn: Callable[..., Any], autograph: bool, prints: bool = False) -> None:
         functools.update_wrapper(self, fn)
         self.fn = fn
         self.autograph = autograph
+        self.prints = prints  # whether Python's print shows values at every call, not once while tracing
         self.feeds: list[Dataset] = []  # datasets from outside that the function iterates over
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
         fn = self.fn
+        if inspect.isgeneratorfunction(fn):
+            raise NotImplementedError("generators are not supported by tf.function: return a list, or loop in the function")
         if trace is not None:
             dress_trace(trace)
+            trace.root().python_prints = not self.prints
             fn = convert(fn) if self.autograph else fn
         args, kwargs = tree_map(dress_argument, (args, kwargs))
         fed_in = kwargs.pop(ARGUMENT, ())
@@ -121,20 +127,39 @@ def open_axes(signature: Sequence[Any]) -> list[tuple[int, int]]:
     return [(i, a) for i, spec in enumerate(specs) for a, n in enumerate(spec.shape or ()) if n is None]
 
 
+def prints_values(options: Any) -> bool:
+    """Whether AutoGraph's optional features convert Python's functions, of which `print` is one."""
+    chosen = options if isinstance(options, list | tuple | set) else (options,)
+    return any(option in (Feature.ALL, Feature.BUILTIN_FUNCTIONS) for option in chosen)
+
+
+def checked_signature(signature: Sequence[Any]) -> tuple[Any, ...]:
+    """An `input_signature`, which is made of TensorSpecs."""
+    leaves = flatten(tuple(signature))[0]
+    if any(isinstance(leaf, VariableSpec) for leaf in leaves):
+        raise TypeError(f"input_signature doesn't support VariableSpec. Received input_signature: {signature}.")
+    if not all(isinstance(leaf, TensorSpec) or hasattr(leaf, "element_spec") for leaf in leaves):
+        raise TypeError(f"input_signature must be a possibly nested sequence of TensorSpec objects, got {signature}.")
+    return tuple(signature)
+
+
 class Function(RuntimeFunction):
     """The result of `@tf.function`."""
 
     def __init__(
         self, fn: Callable[..., Any], input_signature: Sequence[Any] | None = None, autograph: bool = True, reduce_retracing: bool = False,
+        options: Any = None,
     ) -> None:  # fmt: skip
         dynamic = "auto" if reduce_retracing and config.dynamic is not False else False
-        super().__init__(Body(fn, autograph), getattr(fn, "__name__", None), reduce_retracing=reduce_retracing, dynamic=dynamic)
+        super().__init__(
+            Body(fn, autograph, prints_values(options)), getattr(fn, "__name__", None), reduce_retracing=reduce_retracing, dynamic=dynamic
+        )
         if input_signature is not None and config.dynamic is not False:
             self._policy = Policy(dynamic, open_axes(input_signature))
         self._user = fn
-        self._input_signature = None if input_signature is None else tuple(input_signature)
+        self._input_signature = None if input_signature is None else checked_signature(input_signature)
         self._autograph = autograph
-        self._reduce = reduce_retracing
+        self._reduce, self._options = reduce_retracing, options
         self._parameters = inspect.signature(fn)
         parameters = self._parameters.parameters
         self._method = list(parameters)[:1] in (["self"], ["cls"])
@@ -146,10 +171,11 @@ class Function(RuntimeFunction):
                 names = ", ".join(missing)
                 raise TypeError(f"input_signature missing type constraint for {names}: TensorSpecs are still required for {names}")
         self._arity = len(parameters) - self._method if simple else -1  # with this number of positional arguments nothing has to be bound
+        self._described: weakref.WeakValueDictionary[Any, ConcreteFunction] = weakref.WeakValueDictionary()  # by trace
         self._shortcut = Shortcut(self, EagerTensor, floats=False)
 
     def _arguments(self) -> tuple[Any, ...]:
-        return self._user, self._input_signature, self._autograph, self._reduce
+        return self._user, self._input_signature, self._autograph, self._reduce, self._options
 
     # ---- calls
 
@@ -169,15 +195,20 @@ class Function(RuntimeFunction):
 
     def _fed(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         """Call the function with the elements of the datasets that it reads."""
+        enter = super()._enter
+        if current_builder() is not None or config.eager:
+            return enter(args, kwargs, instance)
+        return self._reading(lambda fed: enter(args, {**kwargs, **fed}, instance))
+
+    def _reading(self, go: Callable[[dict[str, Any]], Any]) -> Any:
+        """Trace or call, with the elements of the datasets that the function reads as an additional argument."""
         body = self._fn
-        if current_builder() is not None or config.eager or not isinstance(body, Body):
-            return super()._enter(args, kwargs, instance)
+        assert isinstance(body, Body)
         feeding.asks = True
         try:
             while True:
-                more = {ARGUMENT: tuple(map(read, body.feeds))} if body.feeds else {}
                 try:
-                    return super()._enter(args, {**kwargs, **more}, instance)
+                    return go({ARGUMENT: tuple(map(read, body.feeds))} if body.feeds else {})
                 except Wanted as wanted:
                     body.feeds.append(wanted.dataset)
         finally:
@@ -207,6 +238,7 @@ class Function(RuntimeFunction):
         if len(given) < len(signature):
             raise TypeError(f"{UNBOUND}: {self._name} has a signature of {len(signature)} inputs, and got {len(given)}")
         names = [n for n in self._parameters.parameters if not (self._method and n in ("self", "cls"))]
+        names += [f"{names[-1] if names else 'args'}_{i}" for i in range(len(names), len(signature))]  # of a *parameter
         checked = [fitting(name, spec, x) for name, spec, x in zip(names, signature, given, strict=False)]
         if len(signature) <= len(args):  # keyword-only parameters are not part of it
             return (*checked, *args[len(signature) :]), kwargs
@@ -221,9 +253,10 @@ class Function(RuntimeFunction):
         given, names = self._positional(args, kwargs, instance)
         examples, named = tree_map(lambda x: x.example() if isinstance(x, TensorSpec) else x, (given, names))
         taken = self._bound(examples, named, instance)
-        compiled = self._concrete(self._taken_apart(*taken), None, instance)
+        compiled = self._reading(lambda fed: self._concrete(self._taken_apart(taken[0], {**taken[1], **fed}), None, instance))
         wanted = tuple(map(with_static_numbers, given)), {name: with_static_numbers(x) for name, x in names.items()}
-        return ConcreteFunction(self, *wanted, compiled, instance)
+        found = ConcreteFunction(self, *wanted, compiled, instance)
+        return self._described.setdefault((id(compiled), id(instance), str(found.structured_input_signature)), found)
 
     @property
     def python_function(self) -> Callable[..., Any]:
@@ -270,6 +303,6 @@ def function(
     """
 
     def decorate(fn: Callable[..., Any]) -> Function:
-        return Function(fn, input_signature, autograph, reduce_retracing)
+        return Function(fn, input_signature, autograph, reduce_retracing, experimental_autograph_options)
 
     return decorate if func is None else decorate(func)

@@ -12,7 +12,7 @@ from adjit.ir.operand import Operand
 from adjit.tracer.regions import is_traced
 from adjit.tracer.surface import create, segments
 
-from .errors import out_of_scope
+from .errors import InvalidShape, out_of_scope
 from .scattering import COMBINE
 from .tensor import convert_to_tensor, dress
 from .wrapping import named, public
@@ -102,6 +102,8 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     parts = [convert_to_tensor(x) for x in data]
     if any(map(is_traced, places)):
         out_of_scope("tf.dynamic_stitch of traced indices", "its shape would depend on values: use tf.scatter_nd")
+    if any(i.type.size and int(np.min(np.asarray(i))) < 0 for i in places):
+        raise InvalidShape("dynamic_stitch: an index is out of range: it must not be negative")
     count = max((int(np.max(np.asarray(i))) + 1 for i in places if i.type.size), default=0)
     rest = parts[0].type.shape[places[0].ndim :]
     out = dress(create.zeros((count, *rest), parts[0].type.dtype))

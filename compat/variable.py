@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand
@@ -16,6 +19,18 @@ from .parts import Part, remember
 from .scattering import IndexedSlices, nd_key, scattered
 from .shape import TensorShape
 from .tensor import Reference, Tensor, convert_to_tensor, dress, value_text, wide
+
+
+class VariableAggregation(enum.Enum):
+    """How replicas of a variable are combined; there is only one replica."""
+
+    NONE, SUM, MEAN, ONLY_FIRST_REPLICA = range(4)
+
+
+class VariableSynchronization(enum.Enum):
+    """When replicas are synchronised: never."""
+
+    AUTO, NONE, ON_WRITE, ON_READ = range(4)
 
 
 class Constraint:
@@ -48,7 +63,8 @@ class Variable(RuntimeVariable):
         value = value if isinstance(value, Operand) and dtype is None else convert_to_tensor(value, dtype)
         if constraint is not None and not callable(constraint):
             raise ValueError(f"The `constraint` argument to `tf.Variable` must be a callable, not {constraint!r}")
-        super().__init__(value, trainable is not False, scoped(name, "Variable"))
+        on_read = getattr(synchronization, "name", None) == "ON_READ"  # not trainable unless that is said
+        super().__init__(value, not on_read if trainable is None else bool(trainable), scoped(name, "Variable"))
         self.store.constraint = None if constraint is None else Constraint(constraint)
         if shape is not None and not TensorShape(shape).is_compatible_with(self.shape):
             raise ValueError(f"The initial value's shape ({self.shape}) is not compatible with the `shape` argument ({shape}).")
@@ -77,6 +93,16 @@ class Variable(RuntimeVariable):
 
     def get_shape(self) -> TensorShape:
         return self.shape
+
+    @property
+    def synchronization(self) -> Any:
+        """How replicas are kept equal: there is one."""
+        return VariableSynchronization.AUTO
+
+    @property
+    def aggregation(self) -> Any:
+        """How replicas are combined: there is one."""
+        return VariableAggregation.NONE
 
     @property
     def device(self) -> str:
@@ -164,6 +190,12 @@ class Variable(RuntimeVariable):
 
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
         return self._assign_scattered("sub", nd_key(convert_to_tensor(indices)), updates)
+
+    def batch_scatter_update(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Assign rows, at indices along the last axis of the indices for each of the leading axes."""
+        at = convert_to_tensor(sparse_delta.indices)
+        leading = [np.arange(n).reshape([-1 if i == k else 1 for i in range(at.ndim)]) for k, n in enumerate(at.type.shape[:-1])]
+        return self._assign_scattered("update", (*leading, at), sparse_delta.values)
 
     def _scattered(self, how: str, rows: IndexedSlices) -> Variable:
         if not isinstance(rows, IndexedSlices):

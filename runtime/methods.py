@@ -56,7 +56,7 @@ class Instances:
 class BoundFunction(Inspectable, Exportable):
     """A function bound to an object as its method."""
 
-    __slots__ = ("_function", "__self__")
+    __slots__ = ("_function", "__self__", "__weakref__")
 
     def __init__(self, function: Function, instance: Any) -> None:
         self._function = function

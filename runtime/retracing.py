@@ -58,8 +58,8 @@ class Retraces:
             self.last.clear()
             warnings.warn(
                 f"{self.name} has been traced and compiled {STREAK} times in a row for one call each. The last time because of {change}. "
-                "Give arrays of few shapes (pad the last batch), arrays rather than changing Python values, and make the function once, "
-                "outside of loops; reduce_retracing=True silences this.",
+                "Tracing is expensive: give arrays of few shapes (pad the last batch), arrays rather than changing Python values, and make "
+                "the function once, outside of loops; reduce_retracing=True silences this.",
                 RetraceWarning,
                 stacklevel=user_level(),
             )

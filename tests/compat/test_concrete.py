@@ -70,7 +70,7 @@ def test_texts() -> None:
     assert f.pretty_printed_concrete_signatures() == TEXT
     spec = "TensorSpec(shape=(2,), dtype=tf.float32, name=None)"
     assert str(one.function_type).startswith(f"(a: {spec}, b: List[Literal[1], Literal[-1]]) -> Dict[")
-    assert one.structured_input_signature == ((tf.TensorSpec([2], tf.float32), [1, -1]), {})
+    assert one.structured_input_signature == ((tf.TensorSpec([2], tf.float32, name="a"), [1, -1]), {})
     assert one.structured_outputs["t"] == (tf.TensorSpec([], tf.int32),)
 
 

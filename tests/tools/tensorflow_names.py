@@ -67,12 +67,14 @@ def _while_loop(
 
 def _gradients_function(f: Any, params: Any = None, values: bool = False) -> Any:
     def call(*args: Any, dy: Any = None) -> Any:
-        args = tuple(arg if isinstance(arg, tf.Variable) else tf.identity(arg) for arg in args)  # one object twice is two arguments
+        args = tuple(tf.identity(arg) for arg in args)  # one object twice is two arguments
         chosen = range(len(args)) if params is None else [f.__code__.co_varnames.index(p) if isinstance(p, str) else p for p in params]
         with tf.GradientTape() as tape:
             for k in chosen:
                 tape.watch(args[k])
             y = f(*args)
+        if y is None:
+            raise ValueError("Cannot differentiate a function that returns None; did you forget to return a value from f?")
         grads = tape.gradient(y, [args[k] for k in chosen], output_gradients=dy)
         return (y, grads) if values else grads
 
@@ -83,7 +85,7 @@ def _implicit_grad(f: Any, values: bool = False) -> Any:
     def call(*args: Any, **named: Any) -> Any:
         with tf.GradientTape() as tape:
             y = f(*args, **named)
-        if y is None:
+        if y is None:  # a function of the tool, not of adjit.tf
             raise ValueError("Cannot differentiate a function that returns None; did you forget to return a value from f?")
         watched = tape.watched_variables()
         if not watched:
@@ -290,6 +292,7 @@ BY_MODULE = {
     ("tracing_compilation", "trace_function"): lambda args=None, kwargs=None, tracing_options=None: (
         tracing_options.function.get_concrete_function(*(args or ()), **(kwargs or {}))
     ),
+    ("directives", "set_element_type"): lambda *args, **named: None,  # lists take what is appended
     ("directives", "set_loop_options"): tf.autograph.experimental.set_loop_options,
     ("tf_decorator", "make_decorator"): _make_decorator,
     ("core", "_NotOkStatusException"): ZeroDivisionError,  # never raised

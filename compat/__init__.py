@@ -66,6 +66,7 @@ from .tape import GradientTape, UnconnectedGradients
 from .tensor import Tensor, convert_to_tensor
 from .tensor import dress as _dress
 from .tensor_array import TensorArray
+from .text import string
 from .variable import Variable, VariableAggregation as VariableAggregation, VariableSynchronization as VariableSynchronization
 
 newaxis = None
@@ -150,7 +151,7 @@ __all__ = [
     "types",
     # dtypes
     "as_dtype", "bool", "complex64", "complex128", "double", "float16", "float32", "float64", "half", "int8", "int16", "int32", "int64",
-    "uint8", "uint16", "uint32", "uint64",
+    "string", "uint8", "uint16", "uint32", "uint64",
     # functions
     "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2", "atanh", "cast", "clip_by_global_norm",
     "clip_by_norm", "clip_by_value", "complex", "cos", "cosh", "cumsum", "divide", "dynamic_partition", "dynamic_stitch", "einsum",
@@ -171,7 +172,6 @@ _OUT_OF_SCOPE = {
     "image": "prepare images with NumPy",
     "audio": "prepare audio with NumPy",
     "strings": "keep text in Python",
-    "string": "keep text in Python",
     "ragged": "pad to one length",
     "RaggedTensor": "pad to one length",
     "sparse": "use dense tensors",

@@ -23,6 +23,7 @@ from .scattering import nd_key, scattered
 from .shape import TensorShape
 from .specs import TensorSpec, spec_of
 from .tensor import Tensor, check_dtypes, convert_to_tensor, dress, first_dtype, pair, same_dtypes
+from .text import TextTensor, is_text, string
 from .variable import Variable
 from .wrapping import axes_of, named, public, sizes_of
 
@@ -32,6 +33,9 @@ from .wrapping import axes_of, named, public, sizes_of
 @public
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = "Const") -> Any:
     """A tensor from a value; with a `shape`, reshaped to it, or filled with the single value."""
+    if (dtype is None or dtype is string) and is_text(value):
+        text = TextTensor(value)
+        return text if shape is None else TextTensor(np.broadcast_to(text.numpy(), sizes_of(shape)))
     x = convert_to_tensor(value, dtype)
     if shape is None:
         return x

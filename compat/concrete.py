@@ -15,6 +15,7 @@ from .errors import InvalidDType
 from .graph import Graph
 from .specs import TensorSpec, VariableSpec, spec_of
 from .tensor import convert_to_tensor
+from .text import TextTensor, is_text, string
 
 if TYPE_CHECKING:
     from .function import Function
@@ -179,6 +180,8 @@ def templates(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any],
 
 
 def as_template(x: Any) -> Any:
+    if isinstance(x, Static) and isinstance(x.value, TextTensor):
+        return spec_of(x.value)  # a call with another text is another trace of the same function
     if isinstance(x, Static | TensorSpec):
         return x
     if isinstance(x, RuntimeVariable):
@@ -216,6 +219,8 @@ def fitting(name: str, spec: Any, x: Any) -> Any:
         return type(spec)([fitting(f"{name}[{i}]", each, part) for i, (each, part) in enumerate(zip(spec, x, strict=True))])
     if not isinstance(spec, TensorSpec):
         return x
+    if spec.dtype is string or isinstance(x, TextTensor):
+        return fitting_text(name, spec, x)
     try:
         value = x if isinstance(x, RuntimeVariable) else convert_to_tensor(x, None if isinstance(x, Operand) else spec.dtype)
     except (TypeError, ValueError) as error:
@@ -223,6 +228,13 @@ def fitting(name: str, spec: Any, x: Any) -> Any:
     if not spec.is_compatible_with(value):
         raise TypeError(f"{UNBOUND} due to `Can not cast {spec_of(value)!r} to {spec!r}` for the input {name!r}")
     return value
+
+
+def fitting_text(name: str, spec: TensorSpec, x: Any) -> TextTensor:
+    text = TextTensor(x) if is_text(x) else x
+    if not isinstance(text, TextTensor) or not spec.is_compatible_with(text):
+        raise TypeError(f"{UNBOUND} due to `Can not cast {spec_of(text)!r} to {spec!r}` for the input {name!r}")
+    return text
 
 
 # ---- text
@@ -241,6 +253,8 @@ class Text:
 def type_text(x: Any) -> str:
     if isinstance(x, Static):
         return type_text(x.value)
+    if isinstance(x, TextTensor):
+        return repr(spec_of(x))
     if isinstance(x, TensorSpec):
         return repr(x)
     if isinstance(x, list | tuple):

@@ -13,6 +13,7 @@ from adjit.ir.ops.effects import Print
 
 from .errors import out_of_scope, translated
 from .tensor import tracing
+from .text import TextTensor
 
 STYLE = "tensorflow"  # the name of the array format, as the op knows it
 
@@ -41,12 +42,21 @@ def _template(x: Any, traced: list[Operand], quoted: bool = False) -> str:
     if isinstance(x, Operand):
         traced.append(as_operand(x))
         return "{}"
+    if isinstance(x, TextTensor):
+        return _literal(_words(x.numpy()))
     if isinstance(x, dict):
         return "{{" + ", ".join(f"{_literal(repr(k))}: {_template(v, traced, True)}" for k, v in x.items()) + "}}"
     if isinstance(x, list | tuple):
         open_, close = "[]" if isinstance(x, list) else "()"
         return open_ + ", ".join(_template(v, traced, True) for v in x) + close
     return _literal(repr(x) if quoted else str(x))
+
+
+def _words(x: Any) -> str:
+    """Text as tf.print shows it: quoted among others."""
+    if isinstance(x, bytes):
+        return x.decode(errors="replace")
+    return "[" + " ".join(f'"{_words(row)}"' if isinstance(row, bytes) else _words(row) for row in x) + "]"
 
 
 def _text(x: Any, summarize: int) -> str:

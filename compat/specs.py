@@ -11,6 +11,7 @@ from adjit.ir.operand import Operand, as_operand
 from .dtypes import as_dtype, float32
 from .shape import TensorShape
 from .tensor import EagerTensor, convert_to_tensor, eager
+from .text import TextTensor, string
 
 
 class TensorSpec:
@@ -20,7 +21,7 @@ class TensorSpec:
 
     def __init__(self, shape: Any = None, dtype: Any = float32, name: str | None = None) -> None:
         self.shape = None if shape is None else TensorShape(shape)
-        self.dtype = as_dtype(dtype)
+        self.dtype: Any = dtype if dtype is string else as_dtype(dtype)
         self.name = name
 
     @staticmethod
@@ -36,9 +37,11 @@ class TensorSpec:
         other = value if isinstance(value, TensorSpec) else spec_of(value)
         return self.dtype == other.dtype and (self.shape is None or other.shape is None or self.shape.is_compatible_with(other.shape))
 
-    def example(self) -> EagerTensor:
+    def example(self) -> EagerTensor | TextTensor:
         """A tensor of this type, for tracing; an unknown size is 1."""
         shape = () if self.shape is None else [1 if d is None else d for d in self.shape]
+        if self.dtype is string:
+            return TextTensor(np.full(shape, b"", object))
         return eager(np.zeros(shape, self.dtype.dtype))
 
     def __eq__(self, other: object) -> bool:
@@ -66,5 +69,7 @@ class VariableSpec(TensorSpec):
 
 
 def spec_of(value: Any) -> TensorSpec:
+    if isinstance(value, TextTensor):
+        return TensorSpec(value.shape, string)
     operand = as_operand(value) if isinstance(value, Operand) else convert_to_tensor(value)
     return TensorSpec(operand.type.shape, operand.type.dtype)

@@ -76,7 +76,7 @@ class GradientTape(RuntimeTape):
             if len(each) < 2:
                 raise ValueError(f"{what} must have rank at least 2, one of them for the batch. Got {what} of shape {each}")
         self._check_persistent(parallel_iterations, experimental_use_pfor)
-        return dress_structure(super().batch_jacobian(target, source, UnconnectedGradients.ZERO))  # never None, as in TensorFlow
+        return dress_structure(super().batch_jacobian(target, source, "zero"))  # never None, as in TensorFlow
 
     def _check_persistent(self, parallel_iterations: Any, vectorized: bool) -> None:
         """Raise where TensorFlow does, which computes rows one by one in these cases, so that code is portable."""

@@ -31,6 +31,7 @@ from .dtypes import DType, as_dtype
 from .errors import InvalidDType, NoValueError, out_of_scope, translate
 from .parts import part_of
 from .shape import TensorShape
+from .text import is_text
 
 
 class Tensor(ArrayMethods):
@@ -318,11 +319,9 @@ def fits_int32(array: Array) -> bool:
 
 
 def refuse_text(value: Any) -> None:
-    """Reject text, by itself or as the first element of nested lists."""
-    while isinstance(value, list | tuple) and value:
-        value = value[0]
-    if isinstance(value, str | bytes) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "US"):
-        out_of_scope("a tensor of strings", "keep text in Python")
+    """Reject text: there are constants of it (text.py), with which nothing is computed."""
+    if is_text(value):
+        out_of_scope("a tensor of strings, beyond constants that are passed and printed", "keep text in Python")
 
 
 def holds_operand(value: Any) -> bool:

@@ -118,10 +118,15 @@ def test_python_callbacks_run_eagerly_and_are_refused_in_a_function() -> None:
 
 @pytest.mark.parametrize("value", ["a", ["a", "b"], [["a"]], b"a", np.array(["a"])])
 def test_text_is_out_of_scope(value: Any) -> None:
-    with pytest.raises(tf.errors.UnimplementedError, match="out of the scope"):
-        tf.constant(value)
-    with pytest.raises(tf.errors.UnimplementedError, match="out of the scope"):
-        tf.Variable(value)
+    for use in (
+        tf.Variable,
+        tf.convert_to_tensor,
+        tf.sin,
+        lambda text: tf.reduce_sum(tf.constant(text)),
+        lambda text: tf.constant(text).strip,
+    ):
+        with pytest.raises(tf.errors.UnimplementedError, match="out of the scope"):
+            use(value)
 
 
 def test_ragged_lists_raise_value_errors() -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import adjit as aj
 from adjit import distributed as d
 from adjit.codegen.shared import windows
-from adjit.ir.world import SIZES
+from adjit.ir.world import SIZES, World
 from tests.mpi import environment, on_ranks, require_ranks
 
 CHECKS = ["collectives", "derivatives", "loops", "vmapped", "sums", "uneven", "parts", "overlapped", "deferred", "different", "profiled"]
@@ -158,6 +159,21 @@ def test_the_choice_between_shared_memory_and_mpi() -> None:
     assert windows.chosen(faster | {(windows.SIZES[0], 0): 3.0, (windows.SIZES[1], 0): 2.0}) == windows.SIZES[2]
     assert windows.chosen({key: 1.0 + (key[1] == 0) for key in times}) == windows.NEVER
     assert windows.chosen({key: 1.0 + (key[1] != 0) for key in times}) == 0
+
+
+def test_the_first_sum_after_another_way_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MPI leaves operands in the caches of other cores, which delays the sum through windows that follows."""
+    table, clock, before = windows.Table(), [0.0], [-1]
+
+    def sums(to: int, source: int, count: int) -> int:
+        is_first, before[0] = table.least != before[0], table.least
+        clock[0] += 2.0 if table.least else 9.0 if is_first else 1.0
+        return 0
+
+    comm = SimpleNamespace(Barrier=lambda: None, allreduce=lambda x, op: x, bcast=lambda x: x)
+    monkeypatch.setattr(windows, "table", table)
+    monkeypatch.setattr(windows, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    assert windows.measured(World(0, 2, SimpleNamespace(COMM_WORLD=comm, MAX=max)), sums) == 0
 
 
 def test_shards_must_fit() -> None:

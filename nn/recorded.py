@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjit.ir.tracebacks import boundary
+
 __all__ = ["Given", "Recorded"]
 
 
@@ -17,9 +19,15 @@ class Given:
 
 
 class Recorded:
-    """Mixin: `given` holds the arguments that the object was created with."""
+    """Mixin: `given` holds the arguments that the object was created with. Errors leave constructors and calls without adjit's frames."""
 
     given: Given
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if cls.__module__.startswith("adjit."):
+            for name in {"__init__", "__call__"} & vars(cls).keys():
+                setattr(cls, name, boundary(vars(cls)[name]))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)

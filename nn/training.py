@@ -12,6 +12,7 @@ from adjit.ir.arrays import plain_array
 from adjit.ir.errors import AdjitError, OutOfBoundsError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
+from adjit.ir.tracebacks import boundary
 from adjit.runtime.conversion import as_called
 from adjit.runtime.tape import GradientTape
 from adjit.runtime.variable import Variable
@@ -57,6 +58,7 @@ class Trainer:
     True
     """
 
+    @boundary
     def __init__(
         self, model: Module, loss: Any, optimizer: Any = "adam", metrics: Iterable[Any] = (), compiled: bool = True,
         distributed: bool = False, shards: int | None = None, shard_optimizer: bool = False,
@@ -164,6 +166,7 @@ class Trainer:
 
     # ---- loops
 
+    @boundary
     def fit(
         self, x: Any, y: Any = None, *, batch_size: int | None = None, epochs: int = 1, validation_data: Any = None,
         validation_split: float = 0.0, validation_batch_size: int | None = None, sample_weight: Any = None,
@@ -250,16 +253,19 @@ class Trainer:
         told += f"; no longer finite are {', '.join(broken[:5])}{', ...' if len(broken) > 5 else ''}" if broken else ""
         return f"{told}; lower the learning rate, clip gradients (global_clipnorm=1.0), or pass on_nan='ignore'"
 
+    @boundary
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Perform one update and return the loss of the batch. With `distributed`, `x` and `y` are this rank's part of it."""
         if not self._synchronized:
             self._synchronize(x)
         return float(self._train(x, y, sample_weight))
 
+    @boundary
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The loss of a batch; with `distributed`, of this rank's alone."""
         return float(self._test(x, y, sample_weight))
 
+    @boundary
     def evaluate(
         self, x: Any, y: Any = None, *, batch_size: int | None = None, sample_weight: Any = None, verbose: int = 0
     ) -> dict[str, float]:
@@ -304,6 +310,7 @@ class Trainer:
             self._ranks.synchronize(self._saved(True))
         self._synchronized = True
 
+    @boundary
     def predict(self, x: Any, *, batch_size: int | None = None) -> Any:
         """The model's outputs for data, as arrays."""
         batches = Batches(x, batch_size=batch_size, what="predict")
@@ -326,6 +333,7 @@ class Trainer:
         out: dict[str, Any] = {"model": self.model, "optimizer": self.optimizer}
         return {**out, "metrics": [self.mean_loss, *self.metrics]} if metrics else out
 
+    @boundary
     def save(self, path: Any, metadata: Mapping[str, str] | None = None) -> None:
         """Write the model, the optimizer and the position: epochs completed, and steps and metrics of the current epoch.
 
@@ -342,6 +350,7 @@ class Trainer:
         position = {"epoch": str(self.epoch), "step": str(self.step)}
         save(path, self._saved(self.step > 0), {**(metadata or {}), **position})
 
+    @boundary
     def restore(self, path: Any, example: Any = None) -> None:
         """Continue from a file written by `save`. A model that is not built yet is called once on `example`, a batch of inputs.
 

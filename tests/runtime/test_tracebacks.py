@@ -49,6 +49,12 @@ def taped(x: Any) -> Any:
     return tape.gradient(y, "nothing")
 
 
+def built() -> aj.nn.Module:
+    model = aj.nn.Sequential([aj.nn.Dense(2)])
+    model(np.ones((1, 4), "f4"))
+    return model
+
+
 CALLS: dict[str, Callable[[], Any]] = {
     "function": lambda: aj.function(wrong)(X),
     "method": lambda: Model().call(X),
@@ -74,6 +80,14 @@ CALLS: dict[str, Callable[[], Any]] = {
     "debug": lambda: aj.function(lambda x: np.sum(np.log(x - 1.0))).debug(X),
     "concrete function": lambda: aj.function(wrong).get_concrete_function(X),
     "variable": lambda: aj.Variable(X).assign(W),
+    "layer": lambda: built()(np.ones((1, 5), "f4")),
+    "constructor of a layer": lambda: aj.nn.Conv2D(-1, 3),
+    "constructor of a trainer": lambda: aj.nn.Trainer(aj.nn.Dense(1), "no such loss"),
+    "trainer": lambda: aj.nn.Trainer(aj.nn.Dense(1), "mse").fit(X, X[:2], verbose=0),
+    "prediction": lambda: aj.nn.Trainer(built(), "mse").predict(np.ones((1, 5), "f4")),
+    "optimizer": lambda: aj.nn.optimizers.Adam(learning_rate="fast"),
+    "metric": lambda: aj.nn.metrics.TopKCategoricalAccuracy(k="five")(X, X),
+    "loss": lambda: aj.nn.losses.SparseCategoricalCrossentropy()(np.ones((3, 4)), X),
     "variable in a function": lambda: aj.function(lambda v, x: v.assign_sub(x))(aj.Variable(X), W),
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, DTYPES, I64
 from adjit.ir.world import World, world
 
+from . import routines
 from .kernels.window import Window
 from .llvm import toolchain as llvm
 from .llvm.lanes import Reg
@@ -24,7 +25,7 @@ from .shared import blocks, parts, sums, windows, writing
 if TYPE_CHECKING:
     from .kernels.loop_kernel import LoopKernel
 
-PREFIX = "adjit_mpi_"
+PREFIX = routines.MPI
 PARAMETERS = "ptr, ptr, i64, i32"  # target, source, elements, root
 ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
 SLOTS = 64  # reductions that may be under way at the same time
@@ -48,10 +49,6 @@ CALLS = {
 }
 # what ranks of one machine exchange through memory that they share
 SHARED = ("all_reduce", "start_all_reduce", "defer_all_reduce", "sum_deferred", "reduce_scatter", "all_gather")
-
-
-def is_routine(name: str) -> bool:
-    return name.startswith(PREFIX)
 
 
 def call(kernel: LoopKernel, name: str, target: Window, source: Window, count: int, root: int) -> Reg:

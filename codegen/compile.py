@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjit.ir.cost import assumed_type
 from adjit.ir.effects import effects_of
 from adjit.ir.expr import hint_of
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array
+from adjit.ir.records import NamedTuple
 from adjit.ir.specialize import type_at
 from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 
-from . import collectives
+from . import routines
 from .cache.image import Axis, Image, store
 from .llvm.parts import Texts
 from .llvm.target import current
@@ -74,7 +75,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
     pooled = pooled_from(results)
     exports = [MAIN, *([stacks.RELEASE] if module.handles else []), *([LOG] if probes is not None else [])]
     exports += module.functions.values() if target.debug_lines else ()  # for `perf.py`
-    has_collectives = any(map(collectives.is_routine, module.imports))
+    has_collectives = any(map(routines.is_of_mpi, module.imports))
     image = Image(
         tuple(module.parts.objects()),
         tuple(exports),

@@ -8,7 +8,6 @@ loop whose trip count is known only at run time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from adjit.ir.cost import assumed_type
 from adjit.ir.func import Block, Stmt, Value
@@ -17,6 +16,7 @@ from adjit.ir.ops.control import For, If, Region, While
 from adjit.ir.ops.index import Gather, Scatter
 from adjit.ir.ops.stack import StackAccumulate, StackOp, StackRead
 from adjit.ir.plan import Plan
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import StackType, TensorType
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import NamedTuple
 
 from adjit.ir.func import Func, Stmt
+from adjit.ir.records import NamedTuple
 from adjit.ir.target import Target
 
 from .kernels.kernel import Kernel

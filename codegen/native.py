@@ -20,12 +20,11 @@ from adjit.ir.sizes import is_symbolic
 from adjit.ir.target import Target
 from adjit.ir.types import DType, TensorType
 
-from . import collectives
+from . import routines
 from .cache.image import Axis, Image
 from .interrupts import signals
 from .llvm import toolchain as llvm
 from .llvm.owned import free_after
-from .main import stacks
 from .products import blas
 from .threads import library
 
@@ -179,20 +178,23 @@ class Native:
         raw = np.zeros(nbytes + 64, np.uint8)  # zero: stacks are empty
         start = raw.__array_interface__["data"][0]
         shift = -start % 64
-        release = self._library.address.get(stacks.RELEASE)
+        release = self._library.address.get(routines.RELEASE)
         arena = raw[shift : shift + nbytes]
         if release is not None:  # the memory is kept until then: NumPy 2.5 frees it before it calls back for weak references
             free_after(arena, [partial(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(release), start + shift)], self._library, raw)
         return arena
 
     def _raise(self, code: int, details: list[int]) -> None:
-        collectives.settle(self.target)
+        if self.exchanges:
+            from . import collectives  # noqa: PLC0415 - brings in the code generator, which programs from the disk do without
+
+            collectives.settle(self.target)
         if code == signals.INTERRUPTED:
             _restore(*details[signals.RAISED :][:3])
         if code == RAISED and raised.error is not None:
             error, raised.error = raised.error, None
             raise error
-        if code == stacks.OUT_OF_MEMORY:
+        if code == routines.OUT_OF_MEMORY:
             raise MemoryError(f"@{self.name}: no memory to save what the backward pass of a loop needs; give the loop a checkpoint=")
         failure = self.failures[code - 1]
         raise failure.error(failure.message.format(*map(Detail, details))).at(failure.location)
@@ -270,6 +272,11 @@ def any_sized(dtype: DType, pool: deque[Array] | None, shape: tuple[int, ...], n
 def addresses(names: Sequence[str], target: Target) -> dict[str, int]:
     """Where the routines are that a program imports."""
     of_blas = [name for name in names if name.startswith(blas.PREFIX)]
-    of_mpi = [name for name in names if collectives.is_routine(name)]
+    of_mpi = [name for name in names if routines.is_of_mpi(name)]
     found = library.addresses((name for name in names if name not in of_blas and name not in of_mpi), target)
-    return found | {name: blas.addresses(target)[name] for name in of_blas} | collectives.addresses(of_mpi, target)
+    found |= {name: blas.addresses(target)[name] for name in of_blas}
+    if not of_mpi:
+        return found
+    from . import collectives  # noqa: PLC0415 - brings in the code generator, which programs from the disk do without
+
+    return found | collectives.addresses(of_mpi, target)

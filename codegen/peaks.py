@@ -8,11 +8,11 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from adjit.ir.locks import once
+from adjit.ir.records import NamedTuple
 from adjit.ir.target import Target
 from adjit.ir.types import F32, F64, DType
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from .expr import Atom, Expr, Minimum, Monomial, Quotient, Symbol, Symbolic, Var, leaves, minimum, substituted
 from .expr import variable as named
+from .records import NamedTuple
 
 EXCESS = "more."  # before the name of a symbol: how much it exceeds its least value
 

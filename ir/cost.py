@@ -8,10 +8,11 @@ what its lowering emits (`Counting`), so that the cost of a newly added op is kn
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from .records import NamedTuple
 from .sizes import hint_of, is_symbolic
 from .types import BOOL, I64, DType, TensorType
 

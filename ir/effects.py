@@ -13,9 +13,10 @@ A call that raises must not have changed a variable, so no statement that `fails
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from .errors import UnsupportedError
+from .records import NamedTuple
 
 if TYPE_CHECKING:
     from .func import Block, Stmt

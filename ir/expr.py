@@ -8,50 +8,68 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
 from .errors import NotGeneral
 
 
-@dataclass(frozen=True, slots=True)
 class Var:
-    """A loop variable, or a size that is known when the program runs. Both are at least 0."""
+    """A loop variable, or a size that is known when the program runs. Both are at least 0. Equal if the names are."""
 
-    name: str
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def __str__(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
 class Symbol(Var):
     """A size of the program's arguments: from `low` to `high`, None if there is no limit. `hint` is one that occurred."""
 
-    hint: int = field(default=64, compare=False)
-    low: int = field(default=2, compare=False)
-    high: int | None = field(default=None, compare=False)
+    __slots__ = ("high", "hint", "low")
 
-    def __str__(self) -> str:
-        return self.name
+    def __init__(self, name: str, hint: int = 64, low: int = 2, high: int | None = None) -> None:
+        self.name, self.hint, self.low, self.high = name, hint, low, high
 
 
-@dataclass(frozen=True, slots=True)
 class Quotient:
     """`dividend // divisor`, for a positive divisor."""
 
-    dividend: Symbolic
-    divisor: int
+    __slots__ = ("dividend", "divisor")
+
+    def __init__(self, dividend: Symbolic, divisor: int) -> None:
+        self.dividend, self.divisor = dividend, divisor
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quotient) and self.divisor == other.divisor and self.dividend == other.dividend
+
+    def __hash__(self) -> int:
+        return hash((self.dividend, self.divisor))
 
     def __str__(self) -> str:
         return f"({self.dividend!s})//{self.divisor}"
 
 
-@dataclass(frozen=True, slots=True)
 class Minimum:
-    a: Expr
-    b: Expr
+    __slots__ = ("a", "b")
+
+    def __init__(self, a: Expr, b: Expr) -> None:
+        self.a, self.b = a, b
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Minimum) and (self.a, self.b) == (other.a, other.b)
+
+    def __hash__(self) -> int:
+        return hash((self.a, self.b))
 
     def __str__(self) -> str:
         return f"min({self.a!s}, {self.b!s})"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from .errors import NotGeneral
 from .expr import Expr, Symbolic, Var, evaluated, expr_text, is_symbol, symbol_names
+from .records import NamedTuple
 
 if TYPE_CHECKING:
     from .location import Location
@@ -48,14 +48,14 @@ class Pin(NamedTuple):
         return f"{self.name} = {self.value}: {self.reason}{where}"
 
 
-@dataclass
 class Recording:
     """What a trace assumes about its sizes. `locate` finds the user's line."""
 
-    symbols: Symbols
-    locate: Callable[[], Location | None]
-    guards: list[Guard] = field(default_factory=list)
-    pins: dict[str, Pin] = field(default_factory=dict)
+    def __init__(self, symbols: Symbols, locate: Callable[[], Location | None]) -> None:
+        self.symbols = symbols
+        self.locate = locate
+        self.guards: list[Guard] = []
+        self.pins: dict[str, Pin] = {}
 
     def assume(self, expr: Symbolic, relation: str) -> None:
         guard = Guard(expr, relation, self.locate())

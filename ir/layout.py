@@ -6,8 +6,8 @@ Owns the layout arithmetic that view ops (`transpose`, `broadcast`, `slice`, ...
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from .records import NamedTuple
 from .types import Shape, row_major
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from typing import NamedTuple
+
+from .records import NamedTuple
 
 
 class Location(NamedTuple):

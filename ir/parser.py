@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from .attributes import parse_op, scalar_of
 from .errors import ParseError
@@ -31,6 +31,7 @@ from .ops.control import Region
 from .ops.custom import CustomGradient
 from .plan import BufferView, Place, Plan
 from .printer import CONDITION, INDEX, literal_type
+from .records import NamedTuple
 from .scanner import FILE, NAME, NUMBER, Scanner
 from .sizes import Symbols
 from .types import TensorType

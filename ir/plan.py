@@ -10,10 +10,11 @@ a loop writes the value into: the value is computed directly there.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from .errors import ParseError
 from .layout import Layout
+from .records import NamedTuple
 
 if TYPE_CHECKING:
     from .func import Value
@@ -23,14 +24,21 @@ STACK_BYTES = 24  # the handle of a stack: data, count, capacity
 KINDS = ("arena", "sized", "param", "result", "constant", "view", "slot", "row")
 
 
-@dataclass(frozen=True, slots=True)
 class Place:
     """A buffer: a byte offset in the arena, or the number of a parameter, a result, a constant, a view, a slot, a row, or of a `sized`
     buffer, which follows the arena and whose size is known only at run time.
     """
 
-    kind: str
-    index: int
+    __slots__ = ("index", "kind")
+
+    def __init__(self, kind: str, index: int) -> None:
+        self.kind, self.index = kind, index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place) and self.kind == other.kind and self.index == other.index
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.index))
 
     def __str__(self) -> str:
         return f"{self.kind}+{self.index}"
@@ -48,7 +56,7 @@ class BufferView(NamedTuple):
     layout: Layout
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Plan:
     """Keyed by the identity of values, which the Func keeps alive."""
 

@@ -16,7 +16,7 @@ one walk, and of comparing each buffer with the others that are live at the same
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from .effects import effects
 from .errors import NotGeneral
@@ -29,6 +29,7 @@ from .ops.create import Constant
 from .ops.maps import Map
 from .ops.shape import Pad
 from .plan import ALIGNMENT, STACK_BYTES, BufferView, Place, Plan
+from .records import NamedTuple
 from .sizes import at_least, maximum, minimum
 from .types import StackType
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from .attributes import attributes_text, scalar_text
 from .func import Block, Func, Phase, Stmt, Value
@@ -38,6 +37,7 @@ from .ops.control import For, If, While
 from .ops.custom import CustomGradient
 from .ops.maps import Map
 from .plan import Plan
+from .records import NamedTuple
 from .scanner import FILE, NAME
 from .sizes import symbol_text, symbols_of
 from .types import BOOL, I64, TensorType

@@ -73,9 +73,9 @@ class Symbols:
         """Narrow the range of a symbol, in all expressions that contain it."""
         symbol = self.table[name]
         if low is not None:
-            object.__setattr__(symbol, "low", max(symbol.low, low))
+            symbol.low = max(symbol.low, low)
         if high is not None:
-            object.__setattr__(symbol, "high", high if symbol.high is None else min(symbol.high, high))
+            symbol.high = high if symbol.high is None else min(symbol.high, high)
         self._least.clear()
 
     def least(self, expr: Expr) -> int | None:

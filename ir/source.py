@@ -12,7 +12,7 @@ import linecache
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from .operand import Literal, Operand
 from .ops.base import Array
 from .ops.control import Region
 from .ops.maps import Map
+from .records import NamedTuple
 from .source_names import Names
 from .source_regions import Regions
 from .source_text import assignment, fill, fits, literal, names_in, quoted, returned, unparse

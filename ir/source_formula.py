@@ -6,10 +6,11 @@ Such ops evaluate their formula with `HostEmitter`; the lines call the same NumP
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from .errors import UnsupportedError
 from .ops.maps import Map
+from .records import NamedTuple
 from .source_text import literal, unparse
 from .types import BOOL, DType
 

@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from . import source_helpers
 from .effects import block_effects
 from .func import Func, Value
 from .ops.base import Array
+from .records import NamedTuple
 from .source import Module, Writer
 from .source_names import HELPERS, Names, identifier
 from .source_text import assignment, definition, fill, unparse

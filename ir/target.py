@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from .records import NamedTuple
 
 # How the programs of several ranks exchange arrays: at the place of each collective; while other values are computed; and, if all run on
 # one machine, also by products that exchange each block that they have computed. A later one includes those before it.
 IN_ORDER, OVERLAPPED, SHARED = EXCHANGES = ("in order", "overlapped", "shared")
+COMPARED = 11  # fields: the shared routines have no collectives, and no lines
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """`triple`, `cpu` and `features` are LLVM's terms; decisions depend on the other fields. `vector_bytes` may be chosen freely: LLVM
     splits vectors that the CPU does not support.
     """
@@ -29,9 +29,18 @@ class Target:
     caches: tuple[int, int] = (1 << 15, 1 << 20)  # bytes of the L1 and L2 cache of a core
     threads: int = 1  # that large kernels may use
     hosted: bool = True  # the code runs inside this Python process: it checks for signals, and may call OpenBLAS and LAPACK
-    exchange: str = field(default=OVERLAPPED, compare=False)  # one of EXCHANGES; the shared routines have no collectives
-    ranks: int = field(default=1, compare=False)  # that exchange arrays so
-    debug_lines: bool = field(default=False, compare=False)  # record the user's lines in programs; the shared routines have none
+    exchange: str = OVERLAPPED  # one of EXCHANGES
+    ranks: int = 1  # that exchange arrays so
+    debug_lines: bool = False  # record the user's lines in programs
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and self[:COMPARED] == other[:COMPARED]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self[:COMPARED])
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -51,13 +60,13 @@ class Target:
 
     def with_threads(self, threads: int | None) -> Target:
         """The same machine with another number of threads, unless that is None."""
-        return self if threads is None or threads == self.threads else replace(self, threads=threads)
+        return self if threads is None or threads == self.threads else self._replace(threads=threads)
 
     def with_exchange(self, way: str, ranks: int) -> Target:
-        return replace(self, exchange=way, ranks=ranks)
+        return self._replace(exchange=way, ranks=ranks)
 
     def with_debug_lines(self, wanted: bool) -> Target:
-        return replace(self, debug_lines=wanted) if wanted != self.debug_lines else self
+        return self._replace(debug_lines=wanted) if wanted != self.debug_lines else self
 
 
 USUAL = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, fma=True, rounding=True)  # if no particular target is needed

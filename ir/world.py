@@ -10,10 +10,11 @@ import sys
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from .errors import DistributedError
 from .locks import once
+from .records import NamedTuple
 
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")  # set by the launchers of Open MPI, MPICH and Intel MPI
 REPORTING = 0.5  # seconds

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjit.codegen import collectives
 from adjit.codegen.shared import blocks, windows
@@ -20,6 +20,7 @@ from adjit.ir.environment import value
 from adjit.ir.errors import DistributedError
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array
+from adjit.ir.records import NamedTuple
 from adjit.ir.target import EXCHANGES, OVERLAPPED, SHARED
 from adjit.ir.world import World, world
 from adjit.tracer.trace import Program

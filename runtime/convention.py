@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from adjit.ir.ops.base import Array
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import symbols_of
 from adjit.ir.types import TensorType
 from adjit.tracer.trace import Program

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from adjit.ir.active import outside_builders
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops import collective
+from adjit.ir.records import NamedTuple
 from adjit.ir.world import world
 from adjit.tracer.control import row_at, row_kind, stacked_type
 from adjit.tracer.convert import to_operand

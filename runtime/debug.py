@@ -7,7 +7,7 @@ is not reported; of those that do, the error names the first op that produced on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.control import Region
 from adjit.ir.ops.maps import Map
+from adjit.ir.records import NamedTuple
 from adjit.passes.rewrite import operands_read
 
 from .concrete import ConcreteFunction

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjit.codegen.export import files, targets
 from adjit.codegen.export.header import header
@@ -17,6 +17,7 @@ from adjit.codegen.export.wrapper import public
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.func import Func, Value
 from adjit.ir.ops.base import Array
+from adjit.ir.records import NamedTuple
 from adjit.ir.target import Target
 from adjit.tracer import trace
 from adjit.tracer.pytree import dotted, tree_map

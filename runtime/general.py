@@ -11,13 +11,14 @@ are never symbols.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from adjit.ir.errors import NotGeneral
 from adjit.ir.expr import symbol_names
 from adjit.ir.guards import Recording
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import Size, Symbols, is_symbolic, range_text, symbols_of
 from adjit.ir.types import Shape
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from adjit.ir.func import Block, Func
 from adjit.ir.locks import lazy
+from adjit.ir.records import NamedTuple
 
 from .executable import optimize
 

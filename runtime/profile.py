@@ -13,7 +13,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from adjit.ir.locks import lazy
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.plan import Plan
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import F32, F64, DType, StackType
 
 if TYPE_CHECKING:

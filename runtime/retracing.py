@@ -9,10 +9,11 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import DTYPE_NAMES
 from adjit.tracer.frames import is_ours
 from adjit.tracer.pytree import TreeDef

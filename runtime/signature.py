@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from inspect import CO_VARKEYWORDS
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from adjit.ir.errors import DTypeError, TraceError
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import C128, DTYPE_NAMES, F64, I64, Shape, TensorType
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Spec

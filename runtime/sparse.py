@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.join import concatenate
 from adjit.ir.ops.shape import reshape
+from adjit.ir.records import NamedTuple
 from adjit.passes.dependencies import LARGEST, Pattern, jacobian_pattern, too_dense
 from adjit.tracer.pytree import flatten
 from adjit.tracer.trace import current_trace

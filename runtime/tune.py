@@ -9,11 +9,12 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
 from adjit.ir.errors import UnsupportedError
+from adjit.ir.records import NamedTuple
 
 from .config import config
 from .function import function

@@ -11,7 +11,7 @@ import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.custom import CustomGradient
 from adjit.ir.ops.shape import lead, move_lead, move_to_lead
+from adjit.ir.records import NamedTuple
 from adjit.ir.tracebacks import boundary
 from adjit.ir.types import TensorType
 from adjit.passes.rewrite import walk

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import If
+from adjit.ir.records import NamedTuple
 
 from .chosen_lists import Build, meet_lists
 from .growing import GrowingList, TracedList, is_items

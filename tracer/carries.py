@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from adjit.ir.errors import OutOfRoomError
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import perform
 from adjit.ir.ops.effects import Assert
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import BOOL, I64, TensorType
 
 from .frames import user_location

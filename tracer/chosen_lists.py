@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from adjit.ir.operand import Literal, Operand
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import I64, TensorType
 
 from .growing import Items, TracedList, bounds

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from adjit.ir.ops.base import Array
+from adjit.ir.records import NamedTuple
 
 EXACT = 1 << 24  # bytes: larger arrays are compared at evenly spaced elements, to keep tracing fast
 SAMPLES = 1 << 12

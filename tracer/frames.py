@@ -12,10 +12,11 @@ from collections import Counter
 from itertools import islice
 from opcode import opmap
 from types import CodeType, FrameType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjit.ir.errors import InternalError
 from adjit.ir.location import Location
+from adjit.ir.records import NamedTuple
 from adjit.ir.tracebacks import entries, package_of
 
 BETWEEN = ("adjit", "numpy", "contextlib", "functools", "collections")  # packages with frames between an op and the line that asked for it

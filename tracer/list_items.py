@@ -6,11 +6,12 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjit.ir import ops
 from adjit.ir.errors import TraceError
 from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import SCALARS
 

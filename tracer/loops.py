@@ -7,12 +7,13 @@ long as it changes them. Variables that the body assigns are carried too; values
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Block
 from adjit.ir.operand import Operand, as_index
 from adjit.ir.ops.control import For, While
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import maximum
 from adjit.ir.types import BOOL, I64, TensorType
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from adjit.ir.errors import TraceError
+from adjit.ir.records import NamedTuple
 
 MAX_DEPTH = 100_000  # levels: a deeper structure is assumed to contain itself
 

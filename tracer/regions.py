@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from adjit.ir.errors import DTypeError, ShapeError, TraceError
 from adjit.ir.func import Block, Value, count
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import BOOL, C128, F64, I64, TensorType, as_dtype, promote, weak_example
 
 from .frames import is_from_outside, raised_at, user_location

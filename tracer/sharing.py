@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from sys import getrefcount
 from types import FrameType, FunctionType, GeneratorType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.ops.index import Gather
 from adjit.ir.ops.shape import Flip, Reshape, Slice, Transpose
+from adjit.ir.records import NamedTuple
 
 from .frames import user_location
 from .pytree import flatten

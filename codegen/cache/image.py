@@ -9,13 +9,13 @@ from __future__ import annotations
 import marshal
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from adjit.ir import errors
 from adjit.ir.fingerprint import fingerprint
 from adjit.ir.func import Func
 from adjit.ir.location import Location
 from adjit.ir.locks import once
+from adjit.ir.records import NamedTuple
 from adjit.ir.target import Target
 
 from ..llvm import binding

@@ -21,7 +21,7 @@ import platform
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from adjit.ir.expr import Symbol, Symbolic
 from adjit.ir.gate import gate
 from adjit.ir.locks import once
 from adjit.ir.ops.base import Array
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import as_expr, is_symbolic
 from adjit.ir.types import TensorType
 
@@ -39,7 +40,6 @@ from ..llvm.workers import Later
 from ..native import TOO_SMALL
 from . import variable_locks
 from .bindings import DICT_KEYS, KIND, Checks, byte, pointer
-from .text import entry_ir, locks_ir
 
 if TYPE_CHECKING:
     from ..native import Native
@@ -362,7 +362,13 @@ def begin() -> Later[llvm.Object]:
     numbers = {"RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
     numbers |= {"TOO_SMALL": TOO_SMALL, "QUIET": QUIET}
     numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
-    return Later(lambda: llvm.assemble((entry_ir if available() else locks_ir)(numbers), current()))
+
+    def assembled() -> llvm.Object:
+        from .text import entry_ir, locks_ir  # noqa: PLC0415 - in the thread that compiles
+
+        return llvm.assemble((entry_ir if available() else locks_ir)(numbers), current())
+
+    return Later(assembled)
 
 
 @once

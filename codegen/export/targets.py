@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.target import Target
 
@@ -29,4 +27,4 @@ def named(name: str, threads: int) -> Target:
         raise UnsupportedError(f"export: there is no target {name!r}; choose one of {', '.join(NAMES)}")
     if threads > 1 and not has_threads(target.triple):
         raise UnsupportedError(f"export: threads={threads} is not possible for {name}, which has no thread pool; use threads=1")
-    return replace(target, threads=threads, hosted=False)
+    return target._replace(threads=threads, hosted=False)

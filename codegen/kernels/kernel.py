@@ -32,7 +32,7 @@ from .region import Region
 from .window import Window
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Context:
     """State shared by all kernels of a module."""
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 
 from adjit.ir.errors import AdjitError, UnsupportedError
 from adjit.ir.func import Stmt, Value
+from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import hosted_by
 from adjit.ir.ops.maps import Map
+from adjit.ir.target import Target
 from adjit.ir.types import Shape
 
-from ..llvm.debug_lines import lines_of
 from ..llvm.lanes import Reg
 from ..loops.ir import Access, LoopProgram
 from ..loops.nest import NestPlan, NestSpec
@@ -21,6 +22,11 @@ from .loop_kernel import LoopKernel
 from .region import body_ops, region_of
 from .repeats import look, lowered_look
 from .window import Hosted, Window
+
+
+def lines_of(stmts: Iterable[Stmt], target: Target) -> tuple[Location | None, ...]:
+    """What tells kernels with equal instructions apart: their lines, if they are recorded."""
+    return tuple(s.location for s in stmts) if target.debug_lines else ()
 
 
 def fused_kernel(stmt: Stmt, context: Context) -> Kernel:

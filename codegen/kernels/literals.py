@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
 
 from adjit.ir.func import Block
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.plan import Place
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import F32, F64
 
 from ..llvm import memory

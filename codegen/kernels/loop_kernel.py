@@ -11,7 +11,6 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.types import BOOL, I64, DType, TensorType, row_major
 
-from .. import collectives
 from ..cache.image import Failure
 from ..interrupts.stopping import PIECE, leave_if_stopped
 from ..llvm import memory
@@ -181,6 +180,8 @@ class LoopKernel(Kernel):
             here = source if source.is_row_major else self.scratch(source.type)
         if here is not source:
             self.copy(here, source)
+        from .. import collectives  # noqa: PLC0415 - few programs use MPI
+
         code = collectives.call(self, name, there, here, count, root)
         failed = Reg(self.text.define(f"icmp ne i64 {code.name}, 0"), BOOL)
         self.fail_if(failed, f"{name}: MPI failed with error {{}}", code)
@@ -188,6 +189,8 @@ class LoopKernel(Kernel):
             self.copy(target, there)
 
     def sum_deferred(self, target: Window, source: Window, rows: int) -> None:
+        from .. import collectives  # noqa: PLC0415 - as above
+
         collectives.sum_deferred(self, target, source, rows)
 
     def summed_product(self, target: Window, a: Window, b: Window) -> None:

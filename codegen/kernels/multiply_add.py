@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from adjit.ir.func import Block, Stmt
 from adjit.ir.operand import Operand
 from adjit.ir.ops.arithmetic import Add, Sub
 from adjit.ir.ops.maps import Mul, work_of
+from adjit.ir.records import NamedTuple
 
 from ..llvm.lanes import Reg
 from .emitter import VectorEmitter

@@ -22,7 +22,7 @@ from ..sizes import native_shape
 from .literals import NO_LITERALS, Taken
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class RegionBody:
     """The statements of a region; values are identified by their ids."""
 
@@ -70,7 +70,7 @@ class RegionBody:
         text.locate(before)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Region:
     """The nest that computes a fused region, and the edges of its pads."""
 

@@ -12,9 +12,10 @@ import os
 import sys
 from contextlib import nullcontext
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjit.ir.locks import once
+from adjit.ir.records import NamedTuple
 
 from . import headroom, residency
 from .workers import llvm_lock

@@ -14,12 +14,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import SupportsIndex, TypeAlias, overload
+from typing import TypeAlias
 
-from adjit.ir.func import Stmt
 from adjit.ir.location import Location
-from adjit.ir.locks import new_lock
-from adjit.ir.target import Target
+
+from .marks import locations
 
 MARK = re.compile(r" ;@(\d+)$")
 FILE = re.compile(r'^\t\.file\t(\d+) "((?:[^"\\]|\\.)*)"(?: "((?:[^"\\]|\\.)*)")?', re.MULTILINE)
@@ -30,61 +29,10 @@ HEADER = re.compile(r"^define .*@([\w.$]+)\(.* \{$")
 
 Place: TypeAlias = tuple[str, int]  # a file, and a line of it
 
-_lock = new_lock()
-_numbers: dict[Location, int] = {}  # of the marks; they are not part of the final text
-_locations: list[Location] = []
-
-
-def _number(location: Location) -> int:
-    with _lock:
-        if location not in _numbers:
-            _numbers[location] = len(_locations)
-            _locations.append(location)
-        return _numbers[location]
-
 
 def owner(name: str) -> str:
     """The kernel that a function is part of: bodies of threads are `k3.chunk0`."""
     return name.partition(".")[0]
-
-
-def lines_of(stmts: Iterable[Stmt], target: Target) -> tuple[Location | None, ...]:
-    """What tells kernels with equal instructions apart: their lines, if they are recorded."""
-    return tuple(s.location for s in stmts) if target.debug_lines else ()
-
-
-class Marked(list[str]):
-    """Lines of LLVM text that are marked with the current location as they are added. Labels and plain jumps are left as they are."""
-
-    location: Location | None = None
-
-    def _marked(self, text: str) -> str:
-        if self.location is None or not text:
-            return text
-        mark = f" ;@{_number(self.location)}"
-        lines = text.split("\n")
-        return "\n".join(line if not line or line.endswith(":") or line.startswith("br label ") else line + mark for line in lines)
-
-    def append(self, line: str) -> None:
-        super().append(self._marked(line))
-
-    def extend(self, lines: Iterable[str]) -> None:
-        super().extend(map(self._marked, lines))
-
-    def __iadd__(self, lines: Iterable[str]) -> Marked:  # type: ignore[override,misc]
-        self.extend(lines)
-        return self
-
-    @overload
-    def __setitem__(self, at: SupportsIndex, line: str) -> None: ...
-    @overload
-    def __setitem__(self, at: slice, line: Iterable[str]) -> None: ...
-    def __setitem__(self, at: SupportsIndex | slice, line: str | Iterable[str]) -> None:
-        if isinstance(at, slice):
-            super().__setitem__(at, map(self._marked, line))
-        else:
-            assert isinstance(line, str)
-            super().__setitem__(at, self._marked(line))
 
 
 def annotated(text: str) -> str:
@@ -109,7 +57,7 @@ def annotated(text: str) -> str:
         else:
             mark = MARK.search(line)
             if mark is not None:
-                line, here = line[: mark.start()], _locations[int(mark[1])]
+                line, here = line[: mark.start()], locations[int(mark[1])]
             out.append(f"{line}, !dbg !{data.place(here, scope)}")
     return "\n".join([*out, *(data.lines() if data.unit else [])])
 
@@ -123,7 +71,7 @@ def _first_lines(lines: Iterable[str]) -> dict[str, Location]:
         if header is not None:
             name = header[1]
         elif name not in found and (mark := MARK.search(line)) is not None:
-            found[name] = _locations[int(mark[1])]
+            found[name] = locations[int(mark[1])]
     return found
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+
+from adjit.ir.records import NamedTuple
 
 MAGIC = b"\x7fELF\x02\x01"
 SYMTAB, RELA = 2, 4  # types of sections

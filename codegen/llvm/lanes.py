@@ -7,16 +7,16 @@ Memory access, loops and calculus are elsewhere: in `memory.py`, `nest.py`, `loo
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 import numpy as np
 
 from adjit.ir.location import Location
+from adjit.ir.records import NamedTuple
 from adjit.ir.target import Target
 from adjit.ir.types import BOOL, F32, F64, I64, DType, computed
 
 from . import halves
-from .debug_lines import Marked
+from .marks import Marked
 
 
 class Types(dict[DType, str]):

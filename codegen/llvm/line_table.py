@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from adjit.ir.records import NamedTuple
 
 from .elf import Elf
 

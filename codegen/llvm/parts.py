@@ -11,7 +11,6 @@ from functools import partial
 from adjit.ir.target import Target
 
 from . import toolchain as llvm
-from .debug_lines import annotated
 from .workers import Later
 
 LINES = 400  # minimum length of a part: below it, LLVM's fixed costs take as long as the rest
@@ -62,6 +61,8 @@ class Parts:
     def _cut(self) -> str:
         text = "\n".join([*sorted(self._declared - self._defined), *self._definitions])
         if self._target.debug_lines:
+            from .debug_lines import annotated  # noqa: PLC0415 - only for these programs
+
             text = annotated(text)
         self.texts.append(text)
         self._definitions, self._declared, self._defined, self._lines = [], set(), set(), 0

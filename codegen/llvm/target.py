@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 
 from adjit.ir.environment import choice
 from adjit.ir.errors import UnsupportedError
@@ -48,7 +47,7 @@ def _machine() -> Target:
     name = choice("ADJIT_TARGET", (HOST, *(LEVELS if is_x86 else (GENERIC,))), HOST)
     target = named(name, triple, cpu, features) if name != HOST else described(triple, cpu, features, _words(features))
     width = choice("ADJIT_VECTOR_BYTES", ("", *map(str, WIDTHS)), "")
-    return replace(target, vector_bytes=int(width) if width else target.vector_bytes, caches=caches())
+    return target._replace(vector_bytes=int(width) if width else target.vector_bytes, caches=caches())
 
 
 def named(name: str, triple: str, cpu: str, features: Mapping[str, bool]) -> Target:

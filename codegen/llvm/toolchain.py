@@ -16,16 +16,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjit.ir.errors import AdjitError
 from adjit.ir.locks import new_lock, once
+from adjit.ir.records import NamedTuple
 from adjit.ir.target import Target
 
 from ..cache import disk
 from . import headroom, residency
 from .binding import OBJECT, PROCESS, Element, Symbol, able_to_compile, call, function, versions
-from .debug_lines import without_tables
 from .owned import Owned, free_later
 from .workers import are_busy, in_llvm, llvm_lock
 
@@ -183,7 +183,11 @@ def assembly(text: str, target: Target, level: int = LEVEL) -> str:
     """The same as readable assembly; `level` is the highest to use."""
     with _machine(target, min(level, level_for(text))) as machine, _parsed(text, target) as module:
         out = _emit(machine, module, ASSEMBLY).decode()
-    return without_tables(out) if target.debug_lines else out
+    if not target.debug_lines:
+        return out
+    from .debug_lines import without_tables  # noqa: PLC0415 - only for these programs
+
+    return without_tables(out)
 
 
 def rest(always: bool = False) -> None:

@@ -8,19 +8,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, overload
 
 from .counted import only_if
 from .lanes import Text
 
 
-@dataclass(frozen=True, slots=True)
 class Truth:
     """A condition on words: a register of type i1."""
 
-    text: Text
-    name: str
+    def __init__(self, text: Text, name: str) -> None:
+        self.text, self.name = text, name
 
     def __bool__(self) -> bool:
         raise TypeError("whether a condition on words holds is known only at run time: use `chosen` or `branch`")
@@ -40,12 +38,11 @@ class Truth:
         return Truth(self.text, self.text.define(f"{operation} i1 {self.name}, {other.name}"))
 
 
-@dataclass(frozen=True, slots=True)
 class Word:
     """A register of type i64, with a number that is not negative. Arithmetic emits instructions."""
 
-    text: Text
-    name: str
+    def __init__(self, text: Text, name: str) -> None:
+        self.text, self.name = text, name
 
     def __add__(self, other: Integer) -> Word:
         return _emitted(self.text, "add", self, other)

@@ -23,10 +23,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from adjit.ir.expr import Expr, Symbolic, variable
 from adjit.ir.ops.reduce import Reduce
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import DType
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Extent(NamedTuple):
     stop: Expr
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Reduction:
     """A reduction over `axes` of the domain, along which the strides of the output are 0."""
 
@@ -80,7 +81,7 @@ class Reduction:
     adding: bool = False  # to the current contents of the output
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Chunk:
     """What the body of a nest sees: `width` elements. `load(k)` reads input k, `put(k, reg)` writes output k."""
 
@@ -164,7 +165,7 @@ class Carry(NamedTuple):
     width: int
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Loop:
     """`for variable = start; variable < stop; variable += step`, along an axis of the nest, if any."""
 
@@ -181,7 +182,7 @@ class Loop:
 # ---- nests, contractions, and what is around them
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Nest:
     """Loops over a domain that load inputs, compute a few elements at a time, and store or reduce the results."""
 
@@ -225,7 +226,7 @@ class Factor(enum.IntEnum):
 Store: TypeAlias = "Callable[[VectorEmitter, Reg, Callable[[int], Reg], Callable[[int, Reg], None]], None]"
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Contraction:
     """Sums of products of two factors over some axes of a domain, as in `np.einsum`, computed in tiles.
 
@@ -275,7 +276,7 @@ class Local(NamedTuple):
     offset: Expr = 0
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Parallel:
     """`rows` of `total` rows at a time, on all threads, in any order: the number of the chunk is the variable CHUNK."""
 
@@ -311,7 +312,7 @@ Node: TypeAlias = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class LoopProgram:
     """The loops of one kernel, in order, and its buffers as far as their extents are known."""
 

@@ -51,7 +51,7 @@ LONG_BODY, DENSE = 40, 6  # in ops: bodies up to this length also use two vector
 ASSUMED = 1024  # size of an axis whose size is known only at run time, where a choice depends on it
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class NestSpec:
     """What a nest computes: `body`, for every element of a domain."""
 

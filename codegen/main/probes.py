@@ -10,13 +10,13 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Stmt
 from adjit.ir.ops.base import Array
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import TensorType
 
 from ..llvm.lanes import Text

@@ -13,12 +13,12 @@ from adjit.ir.types import I64, TensorType
 
 from ..interrupts import signals
 from ..llvm.lanes import LLVM_TYPE, Reg, Text
+from ..routines import OUT_OF_MEMORY as OUT_OF_MEMORY
+from ..routines import RELEASE as RELEASE
 from ..sizes import native_size
 
-RELEASE = "adjit_release"
 KEPT_BYTES = 1 << 24  # memory that a stack keeps for the next call even if this call did not use it
 ALL_KEPT_BYTES = 1 << 30  # maximum memory that all stacks of a function keep
-OUT_OF_MEMORY = -1
 
 RUNTIME = """
 @adjit_spent = internal global i64 0 ; see polling.py

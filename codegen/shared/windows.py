@@ -13,7 +13,6 @@ import math
 import mmap
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -134,6 +133,8 @@ def _file_in_memory(size: int) -> str:
     if not os.path.isdir(FOLDER):
         return ""
     try:
+        import tempfile  # noqa: PLC0415 - slow to import, and few programs run on several ranks
+
         handle, path = tempfile.mkstemp(prefix="adjit.", dir=FOLDER)
     except OSError:
         return ""

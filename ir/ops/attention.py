@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
+from ..records import NamedTuple
 from ..types import BOOL, I64, TensorType
 from .arithmetic import Maximum
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, with_attributes

@@ -48,6 +48,8 @@ TRACED = 3  # the level of values that are known only when the program runs
 @dataclass_transform(eq_default=False)
 def with_attributes(cls: C) -> C:
     """Decorate a class of ops: its annotated names are dataclass fields, which `Op.__init__` takes as arguments."""
+    if cls.__doc__ is None:
+        cls.__doc__ = ""  # otherwise `dataclass` writes one, from a signature that takes it longer than everything else
     dataclass(init=False, eq=False, repr=False)(cls)
     return cls
 

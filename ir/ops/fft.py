@@ -15,11 +15,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
+from ..records import NamedTuple
 from ..types import I64, DType, TensorType, complex_dtype, normalize_axis
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
 from .butterflies import dft, mul

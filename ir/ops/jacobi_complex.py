@@ -5,10 +5,9 @@ A phase makes the element that a rotation removes real; then both parts are rota
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from ..records import NamedTuple
 from ..types import I64, DType, TensorType
 from .base import Emitter, Loops, Reg, Window, nest
 from .jacobi import Rotation, normalise, pairs, rank, sweeps, unit

@@ -7,12 +7,13 @@ select. A key without index arrays costs nothing in native code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError, UnsupportedError
 from ..operand import Concrete, Literal, Operand, as_operand
+from ..records import NamedTuple
 from ..sizes import is_symbolic
 from ..types import BOOL, DTYPE_NAMES, Shape, TensorType, as_size, broadcast_shapes
 from .base import apply

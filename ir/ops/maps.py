@@ -243,7 +243,7 @@ def promoted(name: str, operands: tuple[Operand | complex, ...], dtype: DType | 
     return out
 
 
-WHERE_WRAPS = np.lib.NumpyVersion(np.__version__) < "2.5.0"  # Python integers out of range in `np.where`; later versions raise
+WHERE_WRAPS = tuple(map(int, np.__version__.split(".")[:2])) < (2, 5)  # Python integers out of range in `np.where`; later versions raise
 
 
 def checked_scalar(name: str, value: complex, dtype: DType) -> complex:

@@ -7,10 +7,11 @@ implemented here. Coefficients were fitted with mpmath (benchmarks/fit_normal.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ..records import NamedTuple
 from ..types import F32, F64, I32, I64, U32, U64, DType
 from .base import Emitter, Reg
 

@@ -8,8 +8,9 @@ logarithm has a small absolute, not relative, error near the unit circle.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ..records import NamedTuple
 from ..types import F32
 from . import arithmetic, elementary, logic
 from .arithmetic import absolute, copysign, maximum

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
+from ..records import NamedTuple
 from ..types import I64, DType, TensorType
 from .base import Array, Loops, Op, Reg, Window, Writing, apply, nest
 from .join import concatenate

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..records import NamedTuple
 from .base import REGISTRY, Array, Op, Registers
 
 if TYPE_CHECKING:

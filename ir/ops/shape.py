@@ -9,12 +9,13 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import AdjitError, DTypeError, ShapeError
 from ..layout import Layout
+from ..records import NamedTuple
 from ..sizes import at_least, is_symbolic, maximum, minimum
 from ..types import (
     I64,

@@ -7,8 +7,7 @@ the block's size that starts there. Memory after the block absorbs the excess.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ..records import NamedTuple
 from ..types import I64, DType, TensorType
 from .base import Loops, Reg, Window
 

@@ -7,13 +7,13 @@ have a tangent is found first, by iterating over the loop (`activity`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from adjit.ir.active import current_builder
 from adjit.ir.builder import Builder
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.stack import zeros_like
+from adjit.ir.records import NamedTuple
 
 from ..rewrite import Renaming
 from .activity import carried_params, extend_reached, initial_carries

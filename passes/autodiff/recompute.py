@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from adjit.ir.effects import effects
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Phase, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import calls_math
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import StackType
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from adjit.ir.ops.logic import Less
 from adjit.ir.ops.maps import Copy, Mul, StrongMul, Where
 from adjit.ir.ops.reduce import Max, Reduce, Sum
 from adjit.ir.ops.shape import Broadcast, Reshape, Transpose
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import is_symbolic
 
 from ..rewrite import like, operands_read

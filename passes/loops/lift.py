@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from adjit.ir.builder import Builder
 from adjit.ir.func import Block, Func, Stmt, Value
@@ -28,6 +27,7 @@ from adjit.ir.ops.linalg import Matmul
 from adjit.ir.ops.reduce import Sum
 from adjit.ir.ops.shape import Reshape, Transpose, reshape, transpose
 from adjit.ir.ops.stack import StackArray
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import at_least, hint_of
 from adjit.ir.types import TensorType
 

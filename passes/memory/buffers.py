@@ -38,7 +38,7 @@ def plan_buffers(func: Func) -> Func:
     return func.replace(plan=plan)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _LoopSpan:
     """A span of positions that runs repeatedly: a value that is defined before it and read in it lives until its end."""
 

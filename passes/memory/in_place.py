@@ -11,11 +11,11 @@ only checks the rules (`changes_in_place`): a region that breaks them gets plann
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.stack import StackCopy
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import StackType
 
 from ..autodiff.activity import carried_params, initial_carries

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand
@@ -19,6 +19,7 @@ from adjit.ir.ops.division import Remainder
 from adjit.ir.ops.index import Indexing
 from adjit.ir.ops.logic import BitwiseAnd
 from adjit.ir.ops.maps import Cast, Mul
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import at_least, is_symbolic
 from adjit.ir.types import I64
 

@@ -10,8 +10,8 @@ order. Ops with attributes are not supported: rules that depend on attributes ar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from adjit.ir.errors import ParseError
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import REGISTRY, Op
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import TensorType
 
 from ..rewrite import COMMUTATIVE
@@ -100,16 +101,38 @@ Head: TypeAlias = str | float
 
 
 class RuleTable:
-    """Rules by the op that they match, in the order in which they are tried."""
+    """Rules by the op that they match, in the order in which they are tried. Those of an op are parsed when it is first met."""
 
-    def __init__(self) -> None:
-        self.by_op: dict[str, list[Rule]] = {}
+    def __init__(self, lines: Mapping[str, Sequence[str]], guards: Mapping[str, Guard]) -> None:
+        """`lines`: the rules of each op, as text."""
+        self._unparsed = dict(lines)
+        self._guards = guards
+        self._parsed: dict[str, list[Rule]] = {}
         self._numbers: dict[float, float] = {}  # those that occur in a pattern
         self._candidates: dict[tuple[Head, ...], list[Rule]] = {}
 
-    def add(self, rule: Rule) -> None:
-        self.by_op.setdefault(rule.pattern.op, []).append(rule)
-        self._numbers.update((term.value, term.value) for term in rule.pattern.args if isinstance(term, Number))
+    @property
+    def by_op(self) -> dict[str, list[Rule]]:
+        """All rules."""
+        return {op: self.of(op) for op in [*self._parsed, *self._unparsed]}
+
+    def of(self, op: str) -> list[Rule]:
+        """The rules of an op, with the operands of commutative ops in every order."""
+        found = self._parsed.get(op)
+        if found is None:
+            found = []
+            for line in self._unparsed.get(op, ()):
+                rule = _parse_rule(line, self._guards)
+                found += [rule._replace(pattern=pattern) for pattern in _orders(rule.pattern)]
+            self._numbers.update((term.value, term.value) for rule in found for term in rule.pattern.args if isinstance(term, Number))
+            self._parsed[op] = found
+            self._unparsed.pop(op, None)
+        return found
+
+    def heads(self, stmt: Stmt, definitions: Mapping[int, Stmt]) -> tuple[Head, ...]:
+        """Those of the operands of a statement, as far as the rules of its op distinguish them."""
+        self.of(stmt.op.name)  # which adds its numbers
+        return tuple([self.head(a, definitions) for a in stmt.args])
 
     def head(self, operand: Operand, definitions: Mapping[int, Stmt]) -> Head:
         """A cheap summary of an operand: the name of the op that defines it, a number that occurs in rules, a marker for other literals, or
@@ -124,7 +147,7 @@ class RuleTable:
         """The rules worth trying on an op whose operands have these heads. Cached: a program has few combinations."""
         key = (op, *heads)
         if key not in self._candidates:
-            self._candidates[key] = [r for r in self.by_op.get(op, ()) if all(map(_may_match, r.pattern.args, heads))]
+            self._candidates[key] = [r for r in self.of(op) if all(map(_may_match, r.pattern.args, heads))]
         return self._candidates[key]
 
 
@@ -139,16 +162,15 @@ def _may_match(term: Term, head: Head) -> bool:
 
 def parse_rules(table: str, guards: Mapping[str, Guard]) -> RuleTable:
     """Parse a table of one rule per line."""
-    rules = RuleTable()
+    lines: dict[str, list[str]] = {}
     names: set[str] = set()
     for line in filter(str.strip, table.splitlines()):
-        rule = _parse_rule(line.strip(), guards)
-        if rule.name in names:
-            raise ParseError(f"two rules are named {rule.name!r}")
-        names.add(rule.name)
-        for pattern in _orders(rule.pattern):
-            rules.add(rule._replace(pattern=pattern))
-    return rules
+        name, _, rest = line.strip().partition(":")
+        if name in names:
+            raise ParseError(f"two rules are named {name!r}")
+        names.add(name)
+        lines.setdefault(rest.partition("(")[0].strip(), []).append(line.strip())
+    return RuleTable(lines, guards)
 
 
 def _parse_rule(line: str, guards: Mapping[str, Guard]) -> Rule:

@@ -7,7 +7,6 @@ is whatever the factor: a factor that is not finite gives NaN only in the rows t
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from adjit.ir import ops
 from adjit.ir.builder import Builder
@@ -18,6 +17,7 @@ from adjit.ir.ops.base import apply
 from adjit.ir.ops.index import ScatterAdd
 from adjit.ir.ops.maps import Mul
 from adjit.ir.ops.shape import Broadcast
+from adjit.ir.records import NamedTuple
 
 from ..rewrite import Renaming, operands_read
 

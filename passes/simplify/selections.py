@@ -6,8 +6,6 @@ as well, the sort stays.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Operand
 from adjit.ir.ops.create import Iota
@@ -15,6 +13,7 @@ from adjit.ir.ops.index import Gather
 from adjit.ir.ops.select import RARE, Select
 from adjit.ir.ops.shape import Slice
 from adjit.ir.ops.sort import Argsort
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import TensorType
 

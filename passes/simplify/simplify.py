@@ -143,7 +143,7 @@ class Simplifier:
         """The operand that replaces the statement's result; None if it stays."""
         if len(stmt.results) != 1 or stmt.blocks or not is_pure(stmt):
             return None
-        heads = tuple([RULES.head(a, self.definitions) for a in stmt.args])
+        heads = RULES.heads(stmt, self.definitions)
         if stmt.args and all(isinstance(a, Literal) for a in stmt.args):
             folded = fold_literals(stmt.op, stmt.args)
             if folded is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from adjit.ir.builder import Builder
 from adjit.ir.func import Block, Stmt, Value
@@ -11,6 +10,7 @@ from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.arithmetic import Add, Maximum, Sub
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.create import SizeValue
+from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import at_least
 from adjit.ir.types import I64, TensorType
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import normalize_axis
 from adjit.tracer.control import scan, while_loop
 from adjit.tracer.convert import pick, to_operand, to_operands

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.records import NamedTuple
 
 from .. import implicit
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import adjit as aj
 from adjit.tracer.autograph import items
 from adjit.tracer.autograph.convert import convert, to_code
 from adjit.tracer.autograph.marks import do_not_convert
@@ -168,6 +169,19 @@ def test_functions_are_not_kept_alive() -> None:
 def test_libraries_are_left_alone() -> None:
     for function in (np.sum, np.linalg.norm, len, functools.reduce, convert, items.range, Layer, 3):
         assert convert(function) is function  # type: ignore[arg-type]
+
+
+def test_wrappers_of_adjit_are_left_alone() -> None:
+    """They have the module of the function that they wrap, which is converted when they call it."""
+
+    def f(x: Any) -> Any:
+        return x * x if x > 0 else -x
+
+    for wrapped in (aj.value_and_grad(f), aj.grad(f), aj.checkpoint(f), aj.vmap(f), aj.jacobian(f)):
+        assert convert(wrapped) is wrapped
+    assert convert(f) is not f
+    value, slope = aj.function(aj.value_and_grad(f))(3.0)
+    assert (float(value), float(slope)) == (9.0, 6.0)
 
 
 def test_do_not_convert() -> None:

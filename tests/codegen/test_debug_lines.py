@@ -22,9 +22,10 @@ from adjit.codegen.cache.image import key_of
 from adjit.codegen.kernel_texts import kernel_texts
 from adjit.codegen.kernels.literals import MIN_STATEMENTS, is_large
 from adjit.codegen.llvm import perf
-from adjit.codegen.llvm.debug_lines import Marked, annotated, files_of
+from adjit.codegen.llvm.debug_lines import annotated, files_of
 from adjit.codegen.llvm.elf import Elf
 from adjit.codegen.llvm.line_table import rows_of
+from adjit.codegen.llvm.marks import Marked
 from adjit.codegen.llvm.toolchain import LEVEL, assembly, compiled
 from adjit.ir.location import Location
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,7 +59,7 @@ def test_every_vector_width(vector_bytes: int, threads: int) -> None:
     def call(x: Operand, y: Operand) -> tuple[Operand, ...]:
         return ops.tanh(x * y), ops.sum(x, 0), ops.sum(y, 1), ops.max(x), softmax(x)
 
-    target = replace(current(), vector_bytes=vector_bytes, threads=threads)
+    target = current()._replace(vector_bytes=vector_bytes, threads=threads)
     check(call, (B, T), (B, T), dtype=F64, target=target, sizes=(2, 9, 600), lengths=(3, 64, 333))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,7 +85,7 @@ def test_every_vector_width(vector_bytes: int, threads: int) -> None:
     def call(x: Operand, w: Operand, b: Operand) -> tuple[Operand, Operand]:
         return layer(x, w, b), ops.matmul(turned(x), x)
 
-    target = replace(current(), vector_bytes=vector_bytes, threads=threads)
+    target = current()._replace(vector_bytes=vector_bytes, threads=threads)
     check(call, (B, 30), (30, 20), (20,), dtype=F64, target=target, sizes=(2, 7, 50, 3000))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,7 +90,7 @@ def test_a_level_that_the_cpu_lacks_is_refused() -> None:
 def test_settings_tell_targets_apart() -> None:
     """They are part of the names of what the disk keeps."""
     machine = current()
-    others = [replace(machine, vector_bytes=8), replace(machine, fma=not machine.fma), machine.with_threads(99), replace(machine, cpu="x")]
+    others = [machine._replace(vector_bytes=8), machine._replace(fma=not machine.fma), machine.with_threads(99), machine._replace(cpu="x")]
     assert len({each.settings for each in (machine, *others)}) == 5
     func = func_of(ops.exp, [np.ones(3)])
     keys = {image.key_of(func, each.settings) for each in (machine, *others)}
@@ -132,7 +131,7 @@ def test_every_width_runs_on_every_level(level: str, width: int) -> None:
     machine = current() if level == "host" else described(TRIPLE, level, {}, names_of(level))
     for name, (call, arrays) in PROGRAMS.items():
         func = func_of(call, arrays)
-        got = compile_func(OPTIMIZE(func), replace(machine, vector_bytes=width, threads=2))(arrays)
+        got = compile_func(OPTIMIZE(func), machine._replace(vector_bytes=width, threads=2))(arrays)
         try:
             assert_close(got, run(func, *arrays), f32=2e-5, absolute=1)
         except AssertionError as error:
@@ -143,7 +142,7 @@ def test_passes_decide_by_the_target_that_they_are_given() -> None:
     """What stays in the first-level cache is not computed anew: a stencil's nest depends on the size of that, and on nothing around it."""
     x = floats(6000, dtype="f8")
     func = aj.function(aj.grad(lambda u: np.sum(np.exp(u[1:] - u[:-1])))).inspect(x)._func
-    small, large = (OPTIMIZE(func, replace(USUAL, caches=(size, 1 << 20))) for size in (1 << 12, 1 << 20))
+    small, large = (OPTIMIZE(func, USUAL._replace(caches=(size, 1 << 20))) for size in (1 << 12, 1 << 20))
     assert str(small) != str(large)
     assert_close(run(small, x), run(large, x))
 
@@ -194,7 +193,7 @@ def test_no_kernel_calls_libm_on_a_plain_cpu(case: Case) -> None:
 def test_calls_of_libm_are_seen() -> None:
     """The test above can fail: for a CPU that is said to have what it has not, LLVM calls libm."""
     floor = next(row for row in ROWS if row.name == "floor")
-    assert any(name.startswith("floor") for name in called(floor, replace(PLAIN, rounding=True)))
+    assert any(name.startswith("floor") for name in called(floor, PLAIN._replace(rounding=True)))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -160,7 +159,7 @@ def test_every_vector_width_and_the_same_bits_on_any_number_of_threads(width: in
     arrays, mask = draw((2,), 200, 130, 64, 64, "f4"), causal(200, 130)
     func = OPTIMIZE(traced(stepped(mask, -np.inf), *arrays))
     assert {s.op.parts for s in walk(func.block) if isinstance(s.op, AttentionGradient)} == {4}, "not cut for several threads"
-    target = dataclasses.replace(current(), vector_bytes=width)
+    target = current()._replace(vector_bytes=width)
     given = [*arrays, mask[None]]
     results = []
     for threads in (1, 2, 3):

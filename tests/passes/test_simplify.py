@@ -131,7 +131,7 @@ def test_every_rule_says_why_and_knows_its_ops() -> None:
 @pytest.mark.parametrize("line", ["x => y  # no name", "a: add(x, 0) => x", "a: x => x  # no op", "a: add(x, 0)) => x  # too many"])
 def test_what_is_no_rule_is_refused(line: str) -> None:
     with pytest.raises(ParseError):
-        parse_rules(line, GUARDS)
+        parse_rules(line, GUARDS).by_op
 
 
 def test_two_rules_of_one_name_are_refused() -> None:

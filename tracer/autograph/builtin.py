@@ -7,7 +7,6 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from string import Formatter
 from types import BuiltinMethodType
 from typing import Any
 
@@ -174,6 +173,8 @@ class TracedText(str):
 
     def with_numbers(self, most: int) -> tuple[str, list[Operand]]:
         """A template with at most that many real numbers, and these numbers; arrays, and what is left, appear by their type."""
+        from string import Formatter  # noqa: PLC0415 - compiles a regular expression
+
         template, left = "", list(self.operands)
         numbers: list[Operand] = []
         for literal, field, spec, conversion in Formatter().parse(self.template):

@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
 from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+
+from adjit.ir.records import NamedTuple
 
 from ..frames import is_ours
 from ..trace import current_trace
@@ -24,7 +26,7 @@ from . import operators
 from .builtin import overload
 from .chance import draws
 from .expression_rewriter import AG
-from .libraries import in_site_packages, is_library
+from .libraries import in_site_packages, is_adjit, is_library
 from .marks import is_marked
 from .names import statements
 from .placing import placed, with_type_params
@@ -103,6 +105,8 @@ def convert_code(function: FunctionType) -> tuple[CodeType | None, str]:
         return None, "it is marked do_not_convert"
     if is_library(function.__module__) or in_site_packages(function.__code__):
         return None, f"{function.__module__} is a library, which is traced as it is"
+    if is_adjit(function.__globals__.get("__name__")):  # a wrapper, which has the module of the function inside; that is converted in turn
+        return None, "it is a wrapper of adjit, which is traced as it is"
     try:
         node = rewritten(function)
     except NoSource as reason:

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from gc import get_referents
 from types import BuiltinMethodType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from adjit.ir.operand import Operand
+from adjit.ir.records import NamedTuple
 
 from ..contents import ArrayContents
 from ..growing import TracedList

@@ -16,7 +16,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from typing import NamedTuple
+
+from adjit.ir.records import NamedTuple
 
 from .names import Usage, blocks, statements
 from .patterns import GUARDS, opened, repeats, without_guards

@@ -18,5 +18,9 @@ def is_library(module: str | None) -> bool:
     return found
 
 
+def is_adjit(module: str | None) -> bool:
+    return (module or "").partition(".")[0] == "adjit"
+
+
 def in_site_packages(code: CodeType) -> bool:
     return "site-packages" in code.co_filename or "dist-packages" in code.co_filename

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from adjit.ir.records import NamedTuple
 
 from .names import Usage, free_names, statements
 

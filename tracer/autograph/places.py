@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from types import CellType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from adjit.ir.errors import TraceError
+from adjit.ir.records import NamedTuple
 
 from ..frames import user_location
 from ..growing import TracedList

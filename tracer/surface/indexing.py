@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from adjit.ir import ops
 from adjit.ir.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand, as_operand
 from adjit.ir.ops.maps import checked_scalar
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import I64, complex_dtype, normalize_axis
 
 from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import F64, normalize_axis
 
 from ..convert import pick, present, to_operand, to_operands

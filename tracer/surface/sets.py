@@ -7,13 +7,14 @@ The length of the results depends on values. If these are known, results have th
 from __future__ import annotations
 
 import builtins
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import I64, normalize_axis
 
 from ..convert import pick, present, to_operand, to_operands

@@ -6,7 +6,7 @@ Imported when one of its functions is first used: as `aj.linalg.svd`, or as `np.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops import spectral
 from adjit.ir.ops.lu_parts import lu_parts
 from adjit.ir.ops.triangular import lower
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import I64, normalize_axis
 
 from ..control import fori_loop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import numpy as np
@@ -13,7 +12,7 @@ from adjit.codegen.program import loops_text
 
 def test_sums_of_rows() -> None:
     executable = aj.function(lambda x: np.sum(np.tanh(x), 1)).inspect(np.ones((3, 19)))._executable
-    assert loops_text(executable.optimized, dataclasses.replace(executable.target, vector_bytes=32)) == (
+    assert loops_text(executable.optimized, executable.target._replace(vector_bytes=32)) == (
         """\
 kernel k0(%p0: 456 bytes, %p1: 24 bytes) {
   nest 3 x 19 {
@@ -58,7 +57,7 @@ def test_every_kind_of_kernel_is_shown() -> None:
 
 def test_a_product_in_tiles() -> None:
     executable = aj.function(lambda x, y: x @ y).inspect(np.ones((9, 4)), np.ones((4, 8)))._executable
-    assert loops_text(executable.optimized, dataclasses.replace(executable.target, vector_bytes=32, vector_registers=16)) == (
+    assert loops_text(executable.optimized, executable.target._replace(vector_bytes=32, vector_registers=16)) == (
         """\
 kernel k0(%p0: 576 bytes, %p1: 288 bytes, %p2: 256 bytes) {
   contraction 9 x 8 {

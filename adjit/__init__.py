@@ -23,7 +23,6 @@ from adjit.ir.errors import (
     UnsupportedError,
     VerifyError,
 )
-from adjit.runtime import random
 from adjit.runtime.config import config
 from adjit.runtime.function import Function, function
 from adjit.runtime.leaving import LostGradientWarning
@@ -34,7 +33,6 @@ from adjit.runtime.tape import GradientTape
 from adjit.runtime.tensor import Tensor, tensor
 from adjit.runtime.transforms import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
 from adjit.runtime.variable import Variable
-from adjit.runtime.vmap import vmap
 from adjit.tracer.pytree import register_pytree_node, tree_map
 from adjit.tracer.surface import linalg
 from adjit.tracer.surface.complex_numbers import angle
@@ -77,9 +75,10 @@ if _TYPE_CHECKING:
     from adjit.runtime.custom_jvp import custom_jvp
     from adjit.runtime.custom_vjp import custom_vjp
     from adjit.runtime.inspection import Inspection
-    from adjit.runtime import distributed as distributed, implicit as implicit, scientific as scipy
+    from adjit.runtime import distributed as distributed, implicit as implicit, random as random, scientific as scipy
     from adjit.runtime.sparse import sparse_hessian, sparse_jacobian
     from adjit.runtime.tune import tune
+    from adjit.runtime.vmap import vmap
     from adjit.tracer.control import cond, fori_loop, map, scan, switch, while_loop
     from adjit.tracer.surface.array_api import (
         acos, acosh, asin, asinh, atan, atan2, atanh, bitwise_invert, bitwise_left_shift, bitwise_right_shift, bool, can_cast, clip, concat,
@@ -125,7 +124,7 @@ _CONTROL = "adjit.tracer.control"
 _LATE = {
     "nn": "adjit.nn", "tf": "adjit.tf", "special": "adjit.tracer.surface.special", "implicit": "adjit.runtime.implicit",
     "distributed": "adjit.runtime.distributed", "Inspection": "adjit.runtime.inspection",
-    "scipy": "adjit.runtime.scientific",
+    "scipy": "adjit.runtime.scientific", "random": "adjit.runtime.random", "vmap": "adjit.runtime.vmap",
     "fft": "adjit.tracer.surface.fft",
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
     "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.runtime.checkpoint",
@@ -159,7 +158,7 @@ def __getattr__(name: str) -> _Any:
         from importlib import import_module  # noqa: PLC0415 - see above
 
         module = import_module(_LATE[name])
-        return module if name in ("nn", "tf", "special", "fft", "distributed", "implicit", "scipy") else getattr(module, name)
+        return module if name in ("nn", "tf", "special", "fft", "distributed", "implicit", "random", "scipy") else getattr(module, name)
     from adjit.runtime.hints import hint  # noqa: PLC0415 - see above
 
     raise AttributeError(f"module 'adjit' has no attribute {name!r}{hint(name, __dir__())}")

@@ -26,7 +26,6 @@ from adjit.ir.ops.base import Array
 from adjit.ir.tracebacks import boundary, trim
 from adjit.ir.types import SCALARS, Shape
 from adjit.tracer.frames import user_location
-from adjit.tracer.list_items import roomier
 from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import Program, current_trace, trace_function
 
@@ -294,6 +293,8 @@ class Function(Inspectable, Exportable):
 
     def _trace(self, signature: Signature, instance: Any, closed_over: set[Store], shapes: Sequence[Shape] | None = None) -> Program:
         """Run the Python function on traced values, adding the variables that it closes over to a set."""
+        from adjit.tracer.list_items import roomier  # noqa: PLC0415 - `import adjit` does without the tracer's regions
+
         with unwinding(), suspended(), self._creating(closed_over), roomier(self._room):
             return trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(shapes), self._name)
 

@@ -21,7 +21,6 @@ from adjit.ir.types import TensorType
 from adjit.tracer.pytree import flatten
 
 from .internal import backpropagate
-from .jacobians import batch_jacobian_block, jacobian_blocks
 from .record import Record, new_record
 from .recording import join, leave
 from .variable import Variable
@@ -174,6 +173,8 @@ class GradientTape:
         """
         zeros = wants_zeros(unconnected_gradients)
         record = self._asked()
+        from .jacobians import batch_jacobian_block  # noqa: PLC0415 - brings in `vmap`, which few tapes need
+
         rows, its = as_operand(target).type.shape, source.type.shape
         if not rows or not its or rows[0] != its[0]:
             raise ValueError(f"Need first dimension of target shape ({rows}) and source shape ({its}) to match.")
@@ -298,6 +299,8 @@ def jacobian_row(record: Record, targets: Sequence[Operand], sources: Sequence[O
     wanted = [s for s in sources if id(s) in connected and s.type.is_inexact]
     is_complex = any(x.type.is_complex for x in (*targets, *wanted))
     # TensorFlow's derivatives of a complex target are those of its real part
+    from .jacobians import jacobian_blocks  # noqa: PLC0415 - brings in `vmap`, which few tapes need
+
     rows = jacobian_blocks(stmts, targets, wanted, "reverse" if is_complex else None) if wanted else []
     found = {id(s): total([row[i] for row in rows]) for i, s in enumerate(wanted)}
     return [found.get(id(s)) for s in sources]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from adjit.ir.arrays import as_array
 from adjit.ir.errors import DTypeError, GradientError
@@ -22,11 +22,13 @@ from adjit.tracer.trace import Traced, current_trace
 
 from .conversion import as_called
 from .internal import push_forward
-from .jacobians import Mode, jacobian_blocks
 from .record import new_record
 from .recording import join, leave
 from .tape import GradientTape, StrictTape, checked_seed, conjugated, finish
 from .tensor import WeakTensor, tensor
+
+if TYPE_CHECKING:
+    from .jacobians import Mode
 
 P = ParamSpec("P")
 
@@ -168,6 +170,8 @@ def jacobian(
                 f"{call.name}: complex results have no complex derivative by complex arguments unless the function is holomorphic: say so "
                 "with holomorphic=True, or differentiate by real and imaginary parts (jvp, vjp and hvp need neither)"
             )
+        from .jacobians import jacobian_blocks  # noqa: PLC0415 - brings in `vmap`
+
         rows = jacobian_blocks(call.statements, targets, call.flat, mode)
         if not holomorphic:
             rows = [[conjugated(d) if s.type.is_complex else d for d, s in zip(row, call.flat, strict=True)] for row in rows]

@@ -357,16 +357,17 @@ def _new_function() -> Any:
 
 
 @once
-def begin() -> Later[llvm.Object]:
+def begin() -> Later[list[llvm.Object]]:
     """Start compiling the entry, which will be needed once any function is compiled."""
     numbers = {"RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
     numbers |= {"TOO_SMALL": TOO_SMALL, "QUIET": QUIET}
     numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
 
-    def assembled() -> llvm.Object:
-        from .text import entry_ir, locks_ir  # noqa: PLC0415 - in the thread that compiles
+    def assembled() -> list[llvm.Object]:
+        from .text import entry_ir, rare_ir  # noqa: PLC0415 - in the thread that compiles
 
-        return llvm.assemble((entry_ir if available() else locks_ir)(numbers), current())
+        rare = llvm.assemble(rare_ir(numbers, available()), current(), 0)
+        return [llvm.assemble(entry_ir(numbers), current()), rare] if available() else [rare]
 
     return Later(assembled)
 
@@ -380,7 +381,7 @@ def locks() -> variable_locks.Locks:
 @once
 def _library() -> llvm.Library:
     exports = [*variable_locks.EXPORTS, *(["adjit_entry"] if available() else [])]
-    library = llvm.Library([begin().result()], exports, _imports() if available() else {})
+    library = llvm.Library(begin().result(), exports, _imports() if available() else {})
     llvm.rest()  # usually the last compilation in a program with a single function
     return library
 

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Mapping
 
 from . import arguments as entry_arguments
+from . import released, variable_locks
 from . import results as entry_results
-from . import variable_locks
 
 SPELLED = {
     "word": r"\1.place = getelementptr i64, ptr \2, i64 \3\n  \1 = load i64, ptr \1.place",
@@ -36,13 +36,16 @@ OWN = (
 
 
 def entry_ir(numbers: Mapping[str, int]) -> str:
-    """The text of the entry and of the variable locks."""
-    return spelled(DECLARATIONS + entry_arguments.TEXT + entry_results.TEXT + HOLD_AND_DROP + CALL, numbers) + locks_ir(numbers)
+    """The text of the entry."""
+    return spelled(DECLARATIONS + entry_arguments.TEXT + entry_results.TEXT + CALL, numbers)
 
 
-def locks_ir(numbers: Mapping[str, int]) -> str:
-    """The text of the variable locks alone."""
-    return spelled(variable_locks.TEXT, numbers)
+def rare_ir(numbers: Mapping[str, int], has_entry: bool) -> str:
+    """The text of what the entry needs in long calls and after errors only, and of the variable locks.
+
+    Quickly compiled: a few nanoseconds do not count here, and optimising it would take a fifth of the time that the entry takes.
+    """
+    return spelled((released.TEXT if has_entry else "") + variable_locks.TEXT, numbers)
 
 
 def spelled(text: str, numbers: Mapping[str, int]) -> str:
@@ -66,10 +69,9 @@ declare i32 @PyDict_SetItem(ptr, ptr, ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare i64 @PyThread_get_thread_ident()
 declare void @PyErr_Restore(ptr, ptr, ptr)
+declare void @adjit_drop_each(ptr, i64)
+declare i64 @adjit_run_released(ptr, ptr, ptr, i64, ptr)
 declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @adjit_array_type = external global i8
 @adjit_float_type = external global i8
@@ -80,81 +82,8 @@ declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @adjit_gate = external global i64
 """
 
-# Changes the reference count of each object; some are null.
-EACH = """
-define internal void @NAME(ptr %objects, i64 %count) nounwind {
-entry:
-  br label %next
-next:
-  %k = phi i64 [0, %entry], [%k.next, %done]
-  %more = icmp slt i64 %k, %count
-  br i1 %more, label %look, label %over
-look:
-  %object = item %objects[%k]
-  %some = icmp ne ptr %object, null
-  br i1 %some, label %one, label %done
-one:
-  call void @CHANGE(ptr %object)
-  br label %done
-done:
-  %k.next = add i64 %k, 1
-  br label %next
-over:
-  ret void
-}
-"""
-HOLD_AND_DROP = EACH.replace("NAME", "hold").replace("CHANGE", "Py_IncRef") + EACH.replace("NAME", "drop").replace("CHANGE", "Py_DecRef")
-
 # Until the native code runs, nothing here lets other Python code run: objects cannot change as long as the GIL is held.
 CALL = """
-; the locks of the variables that a call writes to: `holder` is the thread, or zero
-define internal void @set_holders(ptr %records, i64 %count, i64 %holder) nounwind {
-entry:
-  br label %next
-next:
-  %k = phi i64 [0, %entry], [%k.next, %done]
-  %record = phi ptr [%records, %entry], [%record.next, %done]
-  %more = icmp slt i64 %k, %count
-  br i1 %more, label %look, label %over
-look:
-  %updated = word %record[1]
-  %writes = icmp ne i64 %updated, 0
-  br i1 %writes, label %one, label %done
-one:
-  %lock = item %record[2]
-  store i64 %holder, ptr %lock
-  br label %done
-done:
-  %k.next = add i64 %k, 1
-  %record.next = getelementptr i64, ptr %record, i64 RECORD
-  br label %next
-over:
-  ret void
-}
-
-; run the native code without the GIL: meanwhile the arrays are held, and so are the locks of what it writes to
-define internal i64 @run_released(ptr %route, ptr %buffers, ptr %objects, i64 %count, ptr %variables) nounwind {
-entry:
-  %main = item %route[MAIN]
-  %arena = item %route[ARENA]
-  %error = item %route[DETAILS]
-  %variable.count = word %route[VARIABLES]
-  %busy.at = getelementptr i64, ptr %route, i64 BUSY
-  call void @hold(ptr %objects, i64 %count)
-  %me = call i64 @PyThread_get_thread_ident()
-  call void @set_holders(ptr %variables, i64 %variable.count, i64 %me)
-  store i64 1, ptr %busy.at
-  %quiet.at = getelementptr i64, ptr %error, i64 QUIET
-  store i64 0, ptr %quiet.at
-  %thread = call ptr @PyEval_SaveThread()
-  %code = call i64 %main(ptr %buffers, ptr %arena, ptr %error)
-  call void @PyEval_RestoreThread(ptr %thread)
-  call void @set_holders(ptr %variables, i64 %variable.count, i64 0)
-  call void @drop(ptr %objects, i64 %count)
-  store i64 0, ptr %busy.at ; after what may run Python code: the error record is still to be read
-  ret i64 %code
-}
-
 define ptr @adjit_entry(ptr %self, ptr %args, i64 %nargs, ptr %keywords) nounwind {
 entry:
   %state = alloca [3 x i64], align 16
@@ -384,7 +313,7 @@ run.any:
   %releases = icmp ne i64 %long, 0
   br i1 %releases, label %released, label %quick
 released:
-  %code.released = call i64 @run_released(ptr %route, ptr %buffers, ptr %objects, i64 %after.variables, ptr %node)
+  %code.released = call i64 @adjit_run_released(ptr %route, ptr %buffers, ptr %objects, i64 %after.variables, ptr %node)
   br label %ran
 quick: ; no other Python code runs until it is over: the record says so, from the beginning for programs that are always quick
   %main = item %route[MAIN]
@@ -402,10 +331,10 @@ small: ; Python runs it in a larger arena, and gives the route one as large
   store i64 1, ptr %lacking.at
   br label %failed
 failed: ; nothing has changed: Python does it again, and raises the error
-  call void @drop(ptr %arrays, i64 %result.count)
+  call void @adjit_drop_each(ptr %arrays, i64 %result.count)
   br label %leave
 interrupted:
-  call void @drop(ptr %arrays, i64 %result.count)
+  call void @adjit_drop_each(ptr %arrays, i64 %result.count)
   %details = item %route[DETAILS]
   %exception.at = getelementptr i64, ptr %details, i64 RAISED
   %exception.type = item %exception.at[0]
@@ -414,7 +343,7 @@ interrupted:
   call void @PyErr_Restore(ptr %exception.type, ptr %exception.value, ptr %exception.traceback)
   br label %give.up
 no.memory:
-  call void @drop(ptr %arrays, i64 %r)
+  call void @adjit_drop_each(ptr %arrays, i64 %r)
   br label %give.up
 give.up:
   call void @Py_DecRef(ptr %owner)

@@ -16,6 +16,7 @@
     ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, if checks for them are on
     ├── InternalError (RuntimeError)      a bug in adjit: an unexpected failure inside the compiler
     ├── NotGeneral (NotImplementedError)  a step that has no code for all sizes; the program is then compiled for the sizes of the call
+    │   └── Undecided                     a decision that depends on a size; the program is then compiled for those that answer alike
     ├── ParseError (ValueError)           text that is not valid IR
     └── VerifyError (ValueError)          IR that breaks a rule of the IR
 
@@ -78,6 +79,14 @@ def number_of(word: int, name: str) -> Any:
 
 class NotGeneral(AdjitError, NotImplementedError):
     """What native code for all sizes at once does not support."""
+
+
+class Undecided(NotGeneral):
+    """A decision that sizes in their ranges do not all answer alike: whether `expr`, an expression of them, is at least 0."""
+
+    def __init__(self, message: str, expr: Any) -> None:
+        super().__init__(message)
+        self.expr = expr
 
 
 class TraceError(AdjitError, TypeError):

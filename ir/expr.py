@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
-from .errors import NotGeneral
+from .errors import NotGeneral, Undecided
 
 
 class Var:
@@ -166,7 +166,7 @@ class Symbolic:
         from .bounds import proven_sign  # noqa: PLC0415 - which computes with expressions itself
 
         sign = proven_sign(difference, or_zero=True)
-        return sign > 0 if sign else self._refuse(what)
+        return sign > 0 if sign else self._refuse(what, difference)
 
     def __bool__(self) -> bool:
         return self != 0
@@ -178,8 +178,10 @@ class Symbolic:
         self._refuse("is one number")
         raise AssertionError
 
-    def _refuse(self, what: str) -> bool:
-        raise NotGeneral(f"whether {self!s} {what} depends on the size")
+    def _refuse(self, what: str, expr: Expr | None = None) -> bool:
+        """`expr` is at least 0 if the answer is yes."""
+        message = f"whether {self!s} {what} depends on the size"
+        raise NotGeneral(message) if expr is None else Undecided(message, expr)
 
     @property
     def is_of_symbols(self) -> bool:
@@ -349,6 +351,22 @@ def _atom_text(atom: Atom, wrapped: bool) -> str:
     dividend = expr_text(atom.dividend)
     text = f"{dividend if is_symbol(atom.dividend) and dividend.isidentifier() else f'({dividend})'}//{atom.divisor}"
     return f"({text})" if wrapped else text
+
+
+def without_common_symbols(expr: Expr) -> Expr:
+    """An expression of the same sign: divided by the symbols, which are positive, that all of its terms contain."""
+    if not isinstance(expr, Symbolic) or expr.constant:
+        return expr
+    first, *others = expr.terms
+    for atom in first:
+        if isinstance(atom, Symbol) and atom.low > 0 and all(atom in monomial for monomial in others):
+            terms: dict[Monomial, int] = {}
+            for monomial, factor in expr.terms.items():
+                rest = list(monomial)
+                rest.remove(atom)
+                terms[tuple(rest)] = factor
+            return without_common_symbols(_folded(terms, terms.pop((), 0)))
+    return expr
 
 
 def is_symbol(expr: Symbolic) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .errors import NotGeneral
-from .expr import Expr, Symbolic, Var, evaluated, expr_text, is_symbol, symbol_names
+from .errors import NotGeneral, Undecided
+from .expr import Expr, Symbolic, Var, evaluated, expr_text, is_symbol, symbol_names, without_common_symbols
 from .records import NamedTuple
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Pin(NamedTuple):
     value: int
     reason: str
     location: Location | None
+    is_decision: bool = False  # which may be another one for other sizes
 
     def __str__(self) -> str:
         where = "" if self.location is None else f" at {self.location.describe()}"
@@ -56,11 +57,12 @@ class Recording:
         self.locate = locate
         self.guards: list[Guard] = []
         self.pins: dict[str, Pin] = {}
+        self.is_single = False  # whether a pass has left a symbol one value, for which a program of its own is better
 
     def assume(self, expr: Symbolic, relation: str) -> None:
         guard = Guard(expr, relation, self.locate())
         if relation == "==":
-            self.pin(expr, f"{expr_text(expr)} == 0 is decided")
+            self.pin(expr, f"{expr_text(expr)} == 0 is decided", is_decision=True)
         elif relation == ">=" and len(expr.terms) == 1 and is_symbol(expr):
             (((atom,), factor),) = expr.terms.items()
             assert isinstance(atom, Var)
@@ -71,11 +73,30 @@ class Recording:
         elif not any((g.expr, g.relation) == (expr, relation) for g in self.guards):
             self.guards.append(guard)
 
-    def pin(self, expr: Symbolic, reason: str) -> None:
+    def decide(self, expr: Symbolic) -> bool:
+        """Whether an expression is at least 0 for the hints, which is assumed from now on."""
+        answer = expr.hint >= 0
+        assumed = expr if answer else -expr - 1
+        assert isinstance(assumed, Symbolic)
+        self.assume(assumed, ">=")
+        return answer
+
+    def narrow(self, error: Undecided) -> bool:
+        """Assume what a pass could not decide, after the trace, if that narrows the range of a symbol; False if it does not."""
+        expr = without_common_symbols(error.expr)
+        if not isinstance(expr, Symbolic) or not expr.is_of_symbols or not is_symbol(expr):
+            return False
+        self.decide(expr)
+        (name,) = symbol_names(expr)
+        symbol = self.symbols.table[name]
+        self.is_single = symbol.low == symbol.high
+        return not self.is_single
+
+    def pin(self, expr: Symbolic, reason: str, is_decision: bool = False) -> None:
         location = self.locate()
         for name in symbol_names(expr):
             hint = self.symbols.table[name].hint
-            self.pins.setdefault(name, Pin(name, hint, reason, location))
+            self.pins.setdefault(name, Pin(name, hint, reason, location, is_decision))
             self.symbols.limit(name, hint, hint)
 
 
@@ -145,12 +166,8 @@ def at_least_zero(size: Size, expr: Expr) -> bool:
     assert isinstance(expr, Symbolic)
     found = recording_of(size)
     if found is None:
-        raise NotGeneral(f"whether {expr_text(expr)} >= 0 depends on the sizes")
-    answer = expr.hint >= 0
-    assumed = expr if answer else -expr - 1
-    assert isinstance(assumed, Symbolic)
-    found.assume(assumed, ">=")
-    return answer
+        raise Undecided(f"whether {expr_text(expr)} >= 0 depends on the sizes", expr)
+    return found.decide(expr)
 
 
 def proven(symbols: Symbols, expr: Expr) -> bool | None:

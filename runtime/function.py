@@ -19,7 +19,7 @@ import numpy as np
 
 from adjit.ir.active import current_builder, unwinding
 from adjit.ir.errors import OutOfRoomError
-from adjit.ir.guards import Recording, no_recording, recording
+from adjit.ir.guards import Recording, recording
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
@@ -34,7 +34,7 @@ from .concrete import ConcreteFunction, observers
 from .config import check_threads, config
 from .conversion import converted
 from .exporting import Exportable
-from .general import General, Policy, conditions, general_key, refusal, shapes_of, symbolized
+from .general import General, Policy, conditions, general_key, narrowed, refusal, shapes_of, symbolized
 from .inspecting import Inspectable, Looked, check_finite
 from .methods import BoundFunction, Instances, bind
 from .outside import Outside
@@ -262,6 +262,8 @@ class Function(Inspectable, Exportable):
                 with recording(symbols, user_location) as found:
                     made = self._compiled(signature, instance, shapes, found)
             except Exception as error:  # if the fault is in the function, it is raised again for these sizes alone
+                if found.is_single:
+                    return None
                 policy.family(signature).refused[frozenset(axes)] = refusal(error)
                 return None
             if made is None:
@@ -288,8 +290,8 @@ class Function(Inspectable, Exportable):
         if found is not None and found.pins:
             return None
         self._outside.add(program.bindings)
-        with no_recording():
-            return ConcreteFunction(program, {"trace": time.perf_counter() - started}, signature.stores, closed_over, self._threads)
+        seconds = {"trace": time.perf_counter() - started}
+        return narrowed(found, lambda: ConcreteFunction(program, dict(seconds), signature.stores, closed_over, self._threads))
 
     def _trace(self, signature: Signature, instance: Any, closed_over: set[Store], shapes: Sequence[Shape] | None = None) -> Program:
         """Run the Python function on traced values, adding the variables that it closes over to a set."""

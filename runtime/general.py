@@ -10,14 +10,14 @@ are never symbols.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from adjit.ir.errors import NotGeneral
+from adjit.ir.errors import NotGeneral, Undecided
 from adjit.ir.expr import symbol_names
-from adjit.ir.guards import Recording
+from adjit.ir.guards import Recording, no_recording
 from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import Size, Symbols, is_symbolic, range_text, symbols_of
 from adjit.ir.types import Shape
@@ -28,6 +28,8 @@ from .signature import Signature
 
 NAMES = "BTNMKLSPQRUVWXYZ"
 MAX_GENERAL = 4  # specialisations of one family for all sizes: with more, the guards are too narrow to be worth it
+
+MAX_NARROWED = 3  # times that a program is compiled again because a pass depends on a size
 
 Axis: TypeAlias = tuple[int, int]  # number of the array among the arguments, and its axis
 
@@ -63,6 +65,7 @@ class Family:
         self.known: list[tuple[Shape, ...]] = []  # shapes of the specialisations for one size
         self.general: list[General] = []
         self.fixed: dict[Axis, str] = {}  # axes that cannot be symbols, and why
+        self.special: dict[tuple[Axis, int], str] = {}  # sizes of axes that are special cases, and why: others may have a program together
         self.refused: dict[frozenset[Axis], str] = {}  # sets of axes that cannot all be symbols, and why
         self.open_axes: set[Axis] = set()  # symbols from the first call on
 
@@ -117,7 +120,8 @@ class Policy:
             found |= {(i, a) for i, shape in enumerate(shapes) for a, n in enumerate(shape) if known[i][a] != n}
         for general in family.general:
             found |= {(i, a) for i, shape in enumerate(general.shapes) for a, n in enumerate(shape) if is_symbolic(n)}
-        chosen = {(i, a) for i, a in found if a < len(shapes[i]) and shapes[i][a] > 1 and (i, a) not in family.fixed}
+        special = {axis for axis, size in family.special if axis[1] < len(shapes[axis[0]]) and shapes[axis[0]][axis[1]] == size}
+        chosen = {(i, a) for i, a in found - special if a < len(shapes[i]) and shapes[i][a] > 1 and (i, a) not in family.fixed}
         return [] if frozenset(chosen) in family.refused else sorted(chosen)
 
     def note(self, signature: Signature, general: General | None) -> None:
@@ -130,14 +134,18 @@ class Policy:
             family.general = [*(g for g in family.general if not g.concrete.dropped), general]
 
     def fix(self, signature: Signature, shapes: Sequence[Shape], found: Recording) -> None:
-        """Remember why axes have one size only."""
-        fixed = self.family(signature).fixed
+        """Remember why axes have one size only: from the second size on for which a decision says so, they always have."""
+        family = self.family(signature)
+        seen = {axis for axis, _ in family.special}
         for i, shape in enumerate(shapes):
             for a, n in enumerate(shape):
                 if is_symbolic(n):
                     (name,) = symbol_names(n.expr)  # type: ignore[attr-defined]
-                    if name in found.pins:
-                        fixed[i, a] = str(found.pins[name])
+                    pin = found.pins.get(name)
+                    if pin is not None and pin.is_decision and (i, a) not in seen:
+                        family.special[(i, a), pin.value] = str(pin)
+                    elif pin is not None:
+                        family.fixed[i, a] = str(pin)
 
     def forgive(self, signature: Signature, axes: Sequence[Axis]) -> None:
         """Forget that a call could not be compiled for all sizes: it cannot be compiled for its own either."""
@@ -148,7 +156,7 @@ class Policy:
         family = self.families.get(family_key(key))
         if family is None:
             return []
-        return list(dict.fromkeys([*family.fixed.values(), *family.refused.values()]))
+        return list(dict.fromkeys([*family.fixed.values(), *family.special.values(), *family.refused.values()]))
 
     def clear(self) -> None:
         self.families.clear()
@@ -164,6 +172,19 @@ def conditions(concrete: ConcreteFunction) -> str:
 def refusal(error: Exception) -> str:
     """Why a program could not be made for all sizes."""
     return str(error).replace("\n", "") if isinstance(error, NotGeneral) else f"{type(error).__name__}: {error}".replace("\n", "")
+
+
+def narrowed(found: Recording | None, make: Callable[[], ConcreteFunction]) -> ConcreteFunction:
+    """What `make` compiles: for the sizes that answer like those of the call, where a pass cannot decide for all of them."""
+    for _ in range(MAX_NARROWED):
+        try:
+            with no_recording():
+                return make()
+        except Undecided as error:
+            if found is None or not found.narrow(error):
+                raise
+    with no_recording():
+        return make()
 
 
 def symbolized(shapes: Sequence[Shape], axes: Sequence[Axis]) -> tuple[tuple[Shape, ...], Symbols]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from adjit.ir.bounds import proven_sign
 from adjit.ir.expr import is_static
+from adjit.ir.records import NamedTuple
 from adjit.ir.types import I64, TensorType
 
 from ..kernels.window import Private, Window

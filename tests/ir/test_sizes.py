@@ -8,7 +8,7 @@ import pytest
 
 from adjit.ir.bounds import Range, Ranges
 from adjit.ir.errors import NotGeneral, ParseError, ShapeError
-from adjit.ir.expr import Symbol, var_of, variable
+from adjit.ir.expr import Symbol, var_of, variable, without_common_symbols
 from adjit.ir.expr import minimum as minimum_expr
 from adjit.ir.guards import recording
 from adjit.ir.interpreter import run
@@ -271,3 +271,13 @@ def check_rows(row, T):
             assert ranges.at_least(row * outer + inner, 0)
             assert ranges.at_least(row * T.expr - row * outer - inner, 1)
             assert not ranges.at_least(row * T.expr - row * outer - inner, 10)  # 9 are proven of 2*B-1, which is odd
+
+
+def test_common_symbols_do_not_change_a_sign():
+    symbols = Symbols()
+    b, t = (symbols.new(name, hint).expr for name, hint in (("B", 5), ("T", 7)))
+    assert without_common_symbols(2 * t - b * t) == 2 - b
+    assert without_common_symbols(b * b * t - b * t * 3) == b - 3
+    assert without_common_symbols(b * t) == 1
+    assert without_common_symbols(b * t - b + 1) == b * t - b + 1
+    assert without_common_symbols(3) == 3

@@ -406,3 +406,71 @@ def test_everything_that_shows_a_function_shows_one_for_all_sizes(tmp_path):
     assert step.profile(x, repeat=2).memory.arguments >= x.nbytes
     assert np.isfinite(step.debug(x))
     np.testing.assert_array_equal(w.numpy(), before)
+
+
+NARROWED = {
+    "two columns": (lambda x: x[:, 0] * x[:, 1], "for T in 3.."),
+    "without two rows": (lambda x: x[1:][1:] - 1.0, "for B in 3.., B-2 != 0"),
+    "two rows": (lambda x: 3.0 * x[:2], "for B in 3.."),
+}
+
+
+@pytest.mark.parametrize("name", NARROWED)
+def test_a_program_for_the_sizes_that_a_pass_treats_alike(name):
+    """Gradients pad with what may be nothing at the smallest size: that has a program of its own, all others share one."""
+    fn, conditions = NARROWED[name]
+
+    def gradient(x):
+        return aj.grad(lambda x: np.sum(np.sin(fn(x))))(x)
+
+    for order in ((9, 4), (5, 3), (2, 2), (3, 2), (2, 7), (33, 4), (1, 2)), ((2, 2), (9, 4), (5, 3), (2, 2)):
+        f = aj.function(gradient, dynamic=True, reduce_retracing=True)
+        for shape in order:
+            x = np.random.default_rng(0).normal(size=shape)
+            np.testing.assert_allclose(f(x), gradient(x), rtol=1e-10, atol=1e-12)
+        assert f"gradient(x: f64[B,T]) -> f64[B,T] {conditions}\n" in f.pretty_printed_signature() + "\n"
+        f(np.ones((50, 60)))
+        known = f.trace_count
+        f(np.ones((51, 61)))
+        assert f.trace_count == known
+
+
+def test_a_program_for_few_sizes():
+    """A decision in the function leaves a pass a range with an end."""
+
+    def loss(x):
+        return np.sum(np.sin(x[1:] * x[:-1])) if x.shape[0] < 12 else np.sum(x)
+
+    f = aj.function(aj.grad(loss), dynamic=True, reduce_retracing=True)
+    for n in (7, 3, 11, 2, 12, 40):
+        x = np.random.default_rng(n).normal(size=(n, 3))
+        np.testing.assert_allclose(f(x), aj.grad(loss)(x))
+    assert "for B in 2..11" in f.pretty_printed_signature()
+    assert "for B in 12.." in f.pretty_printed_signature()
+
+
+def test_len_is_a_size():
+    @aj.function(dynamic=True)
+    def mean(x):
+        total = 0.0
+        for i in range(len(x)):
+            total = total + np.sum(x[i]) / len(x)
+        return total
+
+    for x in batches(6, 3, 2, 40):
+        np.testing.assert_allclose(mean(x), np.sum(np.mean(x, 0)))
+    assert mean.trace_count == 1
+
+
+def test_a_special_size_does_not_fix_the_others():
+    """Whichever size comes first: one that is a special case has a program of its own."""
+
+    def f(x):
+        return np.sum(x) if x.shape[0] == 64 else np.sum(2 * x)
+
+    for sizes in (64, 5, 9, 64, 30), (5, 64, 9, 30):
+        g = aj.function(f, dynamic=True, reduce_retracing=True)
+        for n in sizes:
+            assert g(np.ones(n)) == f(np.ones(n))
+        assert "f(x: f64[64]) -> f64[]\n" in g.pretty_printed_signature()
+        assert "f(x: f64[B]) -> f64[] for B-64 != 0" in g.pretty_printed_signature()

@@ -138,7 +138,11 @@ def fold(items: TracedList, combine: Callable[[Any, Any], Any], what: str) -> An
 
 
 def len_(items: Any, /) -> Any:
-    return items.length if isinstance(items, TracedList) else builtins.len(items)
+    if isinstance(items, TracedList):
+        return items.length
+    if is_traced(items) and items.ndim and is_symbolic(items.shape[0]):  # Python's len takes only plain numbers
+        return items.shape[0]
+    return builtins.len(items)
 
 
 def _number(python: type, dtype: DType) -> Callable[..., Any]:

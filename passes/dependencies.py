@@ -175,7 +175,7 @@ class Dependencies:
                     return None
                 labels.append(index)
                 starts.append(start)
-        found = np.asarray(op.evaluate(*labels)).reshape(-1).astype(np.int64)
+        found = np.asarray(op.evaluate(*labels)).ravel().astype(np.int64)
         parts = []
         for x, pattern, first in zip(stmt.args, given, starts, strict=True):
             if pattern.keys.size:
@@ -189,7 +189,7 @@ class Dependencies:
         if len(known) < len(indices):
             return None
         labels = np.arange(x.type.size, dtype=np.int64).reshape(x.type.shape)
-        target = np.asarray(Gather().evaluate(labels, *known)).reshape(-1)
+        target = np.asarray(Gather().evaluate(labels, *known)).ravel()
         return union(self.columns, [given[0], given[1].gathered(target)])
 
     def product(self, stmt: Stmt, given: Sequence[Pattern]) -> Pattern:
@@ -202,7 +202,7 @@ class Dependencies:
             source = np.arange(math.prod(left)).reshape(left)
             if len(a) > 1 and len(b) > 1:
                 source = np.expand_dims(source, new)
-            parts.append(pattern.gathered(kept_axes(shape, (axis,))).moved(np.broadcast_to(source, out).reshape(-1)))
+            parts.append(pattern.gathered(kept_axes(shape, (axis,))).moved(np.broadcast_to(source, out).ravel()))
         return union(self.columns, parts)
 
     def index(self, x: Operand) -> Array | None:
@@ -249,7 +249,7 @@ class Dependencies:
         size = stmt.result.type.size
         if size * cols.size > LARGEST:
             raise too_dense()
-        return Pattern(self.columns, (np.arange(size)[:, None] * self.columns + cols).reshape(-1))
+        return Pattern(self.columns, (np.arange(size)[:, None] * self.columns + cols).ravel())
 
     def everything(self, stmt: Stmt, given: Sequence[Pattern]) -> None:
         cols = distinct(np.concatenate([p.cols for p in given])) if given else np.zeros(0, np.int64)
@@ -260,7 +260,7 @@ class Dependencies:
                 continue
             if size * cols.size > LARGEST:
                 raise too_dense()
-            self.patterns[id(result)] = Pattern(self.columns, (np.arange(size)[:, None] * self.columns + cols).reshape(-1))
+            self.patterns[id(result)] = Pattern(self.columns, (np.arange(size)[:, None] * self.columns + cols).ravel())
 
 
 def has_no_derivative(op: Map) -> bool:
@@ -277,7 +277,7 @@ def kept_axes(shape: Sequence[int], axes: Sequence[int]) -> Array:
     """For each element, its position among those that remain when some axes are reduced."""
     left = [1 if i in axes else n for i, n in enumerate(shape)]
     labels = np.arange(math.prod(left)).reshape(left)
-    return np.broadcast_to(labels, tuple(shape)).reshape(-1)
+    return np.broadcast_to(labels, tuple(shape)).ravel()
 
 
 def jacobian_pattern(func: Func, source: int, values: Sequence[Array | None]) -> tuple[list[Pattern], bool]:

@@ -16,24 +16,26 @@ from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
 from adjit.ir.verifier import verify
 from tests.ir.random_funcs import random_arrays, random_func
+from tests.passes.near_misses import keeps_meaning_of_near_misses
 
 Pass = Callable[[Func], Func]
 
 QUICK = settings(max_examples=30, deadline=None)
 
 
-def rewrites(each: Pass, before: str, after: str) -> None:
-    """The pass makes the second text of the first."""
+def rewrites(each: Pass, before: str, after: str, near: int = 10) -> None:
+    """The pass makes the second text of the first, and keeps the meaning of programs that differ from it in one place: of so many."""
     func = parse_func(dedent(before))
     verify(func)
     out = each(func)
     verify(out)
     assert print_func(out) == dedent(after).lstrip("\n")
+    keeps_meaning_of_near_misses(each, func, near)
 
 
-def leaves(each: Pass, text: str) -> None:
+def leaves(each: Pass, text: str, near: int = 10) -> None:
     """The pass changes nothing."""
-    rewrites(each, text, text)
+    rewrites(each, text, text, near)
 
 
 def same_bits(a: Any, b: Any) -> bool:

@@ -18,6 +18,7 @@ from adjit.passes.pipeline import OPTIMIZE, READABLE, Pipeline
 from adjit.passes.rewrite import walk
 from tests.ir.source_checks import check_func
 from tests.passes.checks import leaves, rewrites
+from tests.passes.near_misses import keeps_meaning_of_near_misses
 
 WITHOUT = Pipeline(*(each for each in OPTIMIZE.passes.values() if each is not fuse_attention))
 HEAD = "func @f(%q: f32[2,40,8], %k: f32[2,8,50], %v: f32[2,50,8], %m: bool[2,40,50])"
@@ -215,6 +216,15 @@ def test_the_statements_as_python(mask: Any) -> None:
     func = fuse_attention(READABLE(traced(stepped(mask, -np.inf), *arrays)))
     assert ops_of(func) == BOTH
     check_func(func, [*arrays, *(np.asarray(mask).reshape(p.type.shape) for p in func.params[3:])])
+
+
+@pytest.mark.parametrize("mask", [None, np.tril(np.ones((33, 32), bool))], ids=["all", "causal"])
+def test_gradients_that_are_almost_those_of_attention_keep_their_meaning(mask: Any) -> None:
+    """Every statement of the adjoint in turn reads something else, or is read by something else."""
+    arrays = draw((), 33, 32, 3, 2, "f8")
+    func = READABLE(traced(stepped(mask, -np.inf), *arrays))
+    assert ops_of(fuse_attention(func)) == BOTH
+    keeps_meaning_of_near_misses(fuse_attention, func, 1000)
 
 
 def test_no_array_of_all_weights_is_stored() -> None:

@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from adjit.ir.errors import UnsupportedError
 from adjit.ir.parser import parse_func
 from adjit.ir.verifier import verify
+from adjit.passes import dependencies
 from adjit.passes.dependencies import jacobian_pattern
 
 
@@ -127,6 +129,27 @@ EXAMPLES = {
         "xxx",
     ),
     "a running product": Example("%x: f64[2,2]", ["%a: f64[2,2] = cumprod %x {axis=1}"], "xx.. xx.. ..xx ..xx"),
+    "one number": Example("%x: f64[]", ["%a: f64[2] = broadcast %x"], "x x"),
+    "parts that overlap": Example(
+        "%x: f64[2]", ["%t: f64[2] = flip %x {axes=[0]}", "%a: f64[4] = concatenate %x, %t {axis=0}"], "x. .x .x x."
+    ),
+    "branches that do not read it": Example(
+        "%x: f64[2], %y: f64[2], %p: bool[]",
+        ["%b: f64[2] = if %p {", "yield %y", "} else {", "yield 0.0", "}", "%a: f64[2] = add %b, 1.0"],
+        ".. ..",
+    ),
+    "a loop that saves": Example(
+        "%x: f64[2], %y: f64[2]",
+        [
+            "%b: f64[2], %l: stack<f64[2]> = for %k in 0..2 carry (%c: f64[2] = %y) {",
+            "%s: f64[2] = mul %c, %x",
+            "yield %s saving %s",
+            "}",
+            "%r: f64[2] = stack_read %l, 0:i64[]",
+            "%a: f64[2] = add %b, %r",
+        ],
+        "xx xx",
+    ),
     "a factorisation": Example(
         "%x: f64[2,2], %y: f64[2,2]",
         ["%l: f64[2,2] = cholesky %y", "%b: f64[2,2] = cholesky %x", "%a: f64[2,2] = add %l, %b"],
@@ -145,6 +168,59 @@ def test_pattern(name: str) -> None:
     drawn[pattern.rows, pattern.cols] = "x"
     assert " ".join(map("".join, drawn)) == example.pattern
     assert not uses_values
+    assert pattern.columns == func.params[0].type.size
+    assert (pattern.keys[:1] >= 0).all()
+    assert (np.diff(pattern.keys) > 0).all()
+
+
+@pytest.mark.parametrize("source", [0, 1])
+@pytest.mark.parametrize(
+    ("a", "b", "out"),
+    [
+        ((3,), (3,), ()),
+        ((2, 3), (3,), (2,)),
+        ((3,), (3, 4), (4,)),
+        ((2, 3), (3, 4), (2, 4)),
+        ((5, 2, 3), (5, 3, 4), (5, 2, 4)),
+        ((3, 2, 2, 4), (3, 2, 4, 5), (3, 2, 2, 5)),
+    ],
+)
+def test_products_of_any_rank(a: tuple[int, ...], b: tuple[int, ...], out: tuple[int, ...], source: int) -> None:
+    """An element depends on what changes it."""
+    x, y, z = (f"f64[{','.join(map(str, shape))}]" for shape in (a, b, out))
+    func = verify(parse_func(f"func @f(%x: {x}, %y: {y}) -> {z} {{\n  %z: {z} = matmul %x, %y\n  return %z\n}}\n"))
+    (pattern,), _ = jacobian_pattern(func, source, [None, None])
+    arrays = [np.random.default_rng(0).random(shape) + 1.0 for shape in (a, b)]
+    base, wanted = arrays[0] @ arrays[1], []
+    for column in range(arrays[source].size):
+        changed = [array.copy() for array in arrays]
+        changed[source].flat[column] += 1.0
+        wanted += [(row, column) for row in np.flatnonzero(np.ravel(changed[0] @ changed[1] != base))]
+    assert sorted(zip(pattern.rows, pattern.cols, strict=True)) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    ("type", "line", "entries"),
+    [
+        ("f64[2]", "%y: f64[2] = gather %x, %i", 6),
+        ("f64[3]", "%y: f64[3] = cumsum %x {axis=0}", 9),
+        ("f64[3]", "%y: f64[3] = for %k in 0..65 carry (%c: f64[3] = %x) {\n    %s: f64[3] = flip %c {axes=[0]}\n    yield %s\n  }", 9),
+    ],
+)
+def test_patterns_with_too_many_entries_are_refused(type: str, line: str, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    func = verify(parse_func(f"func @f(%x: f64[3], %i: i64[2]) -> {type} {{\n  {line}\n  return %y\n}}\n"))
+    monkeypatch.setattr(dependencies, "LARGEST", entries)
+    (pattern,), _ = jacobian_pattern(func, 0, [None, None])
+    assert pattern.keys.size == entries
+    monkeypatch.setattr(dependencies, "LARGEST", entries - 1)
+    with pytest.raises(UnsupportedError, match="dense"):
+        jacobian_pattern(func, 0, [None, None])
+
+
+def test_an_index_that_is_computed_from_the_unknowns_is_not_known() -> None:
+    text = "func @f(%x: f64[3]) -> f64[3] {\n  %i: i64[3] = cast %x\n  %y: f64[3] = gather %x, %i\n  return %y\n}\n"
+    (pattern,), uses_values = jacobian_pattern(parse_func(text), 0, [np.zeros(3)])
+    assert (pattern.keys.size, uses_values) == (9, False)
 
 
 def test_indices_that_are_arguments_are_used_where_they_are_known() -> None:

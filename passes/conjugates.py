@@ -32,8 +32,10 @@ def conjugated(block: Block, uses: Counter[int]) -> Block:
     for stmt in block.stmts:
         chain = transforms_of(stmt.args[0], made, uses) if stmt.op == CONJ else []
         if chain:
+            first = made.get(id(chain[0].args[0]))
+            known = first.args[0] if first is not None and first.op == CONJ and id(first) not in replaced else None
             replaced[id(stmt)] = []
-            replaced |= turned(chain, stmt, made)
+            replaced |= turned(chain, stmt, known)
     if not replaced and not any(stmt.blocks for stmt in block.stmts):
         return block
     stmts: list[Stmt] = []
@@ -52,11 +54,11 @@ def transforms_of(x: Operand, made: dict[int, Stmt], uses: Counter[int]) -> list
     return chain
 
 
-def turned(chain: list[Stmt], conjugation: Stmt, made: dict[int, Stmt]) -> dict[int, list[Stmt]]:
-    """New statements for a chain of transforms, so that its last result is that of the conjugation."""
-    first = made.get(id(chain[0].args[0]))
-    if first is not None and first.op == CONJ:
-        operand, out = first.args[0], []
+def turned(chain: list[Stmt], conjugation: Stmt, known: Operand | None) -> dict[int, list[Stmt]]:
+    """New statements for a chain of transforms, so that its last result is that of the conjugation; `known` is its operand conjugated."""
+    out: list[Stmt]
+    if known is not None:
+        operand, out = known, []
     else:
         conjugate = like(chain[0], CONJ, chain[0].args)
         operand, out = conjugate.result, [conjugate]

@@ -16,7 +16,7 @@ from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
 from adjit.ir.verifier import verify
 from tests.ir.random_funcs import random_arrays, random_func
-from tests.passes.near_misses import keeps_meaning_of_near_misses
+from tests.passes.near_misses import as_pairs, keeps_meaning_of_near_misses
 
 Pass = Callable[[Func], Func]
 
@@ -48,13 +48,6 @@ def same_bits(a: Any, b: Any) -> bool:
         return bool((a == b).all())
     nan = np.isnan(a)
     return bool((nan == np.isnan(b)).all() and ((a == b) & (np.signbit(a) == np.signbit(b)))[~nan].all())
-
-
-def as_pairs(array: Any, like: Any) -> Any:
-    """The same memory as pairs of real numbers, if `like` has them: a pass replaces complex numbers by such pairs."""
-    if array.dtype.kind != "c" or like.dtype.kind == "c":
-        return array
-    return np.ascontiguousarray(array).view(like.dtype).reshape(like.shape)
 
 
 def keeps_meaning(each: Pass, random: Random, size: int = 25) -> None:

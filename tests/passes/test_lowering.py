@@ -104,6 +104,31 @@ def test_conjugations_move_before_transforms() -> None:
     )
 
 
+def test_conjugations_between_transforms_that_are_both_conjugated() -> None:
+    """conj(fft(conj(X))) is an inverse transform: of X that is a conjugated transform itself."""
+    rewrites(
+        conjugate_operands,
+        """
+        func @f(%x: c128[4]) -> c128[4] {
+          %p: c128[4] = fft %x {axis=0}
+          %q: c128[4] = conj %p
+          %r: c128[4] = fft %q {axis=0}
+          %s: c128[4] = conj %r
+          return %s
+        }
+        """,
+        """
+        func @f(%x: c128[4]) -> c128[4] {
+          %0: c128[4] = conj %x
+          %q: c128[4] = fft %0 {axis=0, inverse=true}
+          %1: c128[4] = conj %q
+          %s: c128[4] = fft %1 {axis=0, inverse=true}
+          return %s
+        }
+        """,
+    )
+
+
 def test_parts_that_are_computed_are_transformed_as_planes() -> None:
     rewrites(
         split_complex,

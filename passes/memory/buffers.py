@@ -94,7 +94,7 @@ class _Placer:
             if id(root) not in places and self.made_at[id(root)] > kept and self.may_overwrite(param, root):
                 places[id(root)] = places[id(param)]
         for _, new in self.func.updates:
-            self.last_use[id(self.root(new))] = self.clock
+            self.last_use[id(self.root(new))] = self.clock + 1  # written to the variables after the last statement
         self.fill_arena()
 
     def last_interruption(self) -> int:

@@ -1082,6 +1082,43 @@ def test_every_value_that_is_saved_has_a_slot() -> None:
     )
 
 
+def test_new_values_of_variables_live_until_all_statements_are_done() -> None:
+    """Neither can be written into its variable at once; the last statement must not write over the other."""
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%a: f64[4], %b: f64[4], %c: f64[2,2]) -> () {
+          %0: f64[2,2] = flip %c {axes=[0]}
+          %1: f64[2,2] = reshape %a
+          %2: f64[4] = fuse {
+            %3: f64[4] = mul %b, 2.0
+            yield %3
+          }
+          %4: f64[2,2] = fuse {
+            %5: f64[2,2] = add %0, %1
+            yield %5
+          }
+          return updating %a = %2, %c = %4
+        }
+        """,
+        """
+        func @f(%a: f64[4] @param+0, %b: f64[4] @param+1, %c: f64[2,2] @param+2) -> () arena 128 {
+          %0: f64[2,2] @%c+2[-2,1] = flip %c {axes=[0]}
+          %1: f64[2,2] @%a = reshape %a
+          %2: f64[4] @arena+0 = fuse {
+            %3: f64[4] = mul %b, 2.0
+            yield %3
+          }
+          %4: f64[2,2] @arena+64 = fuse {
+            %5: f64[2,2] = add %0, %1
+            yield %5
+          }
+          return updating %a = %2, %c = %4
+        }
+        """,
+    )
+
+
 @QUICK
 @given(st.randoms(use_true_random=False))
 def test_plans_of_random_functions_are_sound(random: Random) -> None:

@@ -190,3 +190,17 @@ def test_a_failed_call_changes_nothing() -> None:
     with pytest.raises(IndexError):
         step(np.array([1, 9]))
     assert w.numpy().tolist() == [1.0, 1.0, 1.0, 1.0]
+
+
+def test_new_values_that_wait_for_each_other_do_not_share_memory() -> None:
+    a, b, c = aj.Variable(np.arange(4.0)), aj.Variable(np.arange(4.0) + 10.0), aj.Variable(np.arange(4.0).reshape(2, 2))
+
+    @aj.function
+    def step() -> None:
+        doubled, turned = b * 2.0, c[::-1] + np.reshape(a, (2, 2))
+        a.assign(doubled)
+        c.assign(turned)
+
+    step()
+    assert np.asarray(a).tolist() == [20.0, 22.0, 24.0, 26.0]
+    assert np.asarray(c).tolist() == [[2.0, 4.0], [2.0, 4.0]]

@@ -220,6 +220,8 @@ def rationals() -> Iterator[tuple[str, str, list[list[Any]]]]:
     xs = nodes(mp.mpf(0), mp.mpf(3), 60)
     _, *coefficients = fit_rational(xs, [mp.exp(x * x) * mp.erfc(x) for x in xs], 7, 8)
     yield "ERFCX_NEAR", "erfcx(x) for x from 0 to 3, numerator and denominator", coefficients
+    _, *coefficients = fit_rational(xs, [mp.exp(x * x) * mp.erfc(x) for x in xs], 3, 4)
+    yield "ERFCX_NEAR_SINGLE", "the same for float32", coefficients
 
 
 ROOT = EI_ROOT = mp.mpf(0)  # of digamma and of ei, found by `main`

@@ -1,4 +1,4 @@
-"""Fits the polynomials of the vector math library and writes `codegen/vecmath/coefficients.py`.
+"""Fits the polynomials of the vector math library and writes `codegen/vecmath/coefficients.py` and `tables.py`.
 
 Every polynomial is a weighted minimax fit (Remez exchange) in 60-digit arithmetic: it minimises max |weight(x) * (p(x) - f(x))| over the
 interval, where the weight turns an error of the polynomial into a relative error of the function that is built on it. The printed number is
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ mp.mp.dps = 60
 Real = Any  # mpmath is untyped
 Function = Callable[[Real], Real]
 TARGET = Path(__file__).resolve().parent.parent / "codegen" / "vecmath" / "coefficients.py"
+TABLES = TARGET.with_name("tables.py")
 
 
 class Fit(NamedTuple):
@@ -117,6 +118,9 @@ FITS = [
     Fit("LOG_ATANH_WIDE", "the same, for float32 results computed in float64",
         root(lambda s, z: (2 * mp.atanh(s) - 2 * s) / (s * z), 2 * THIRD), mp.mpf(0), ATANH_SQUARED,
         lambda z: z + FLOOR, "s²", {"f64": 3}),
+    Fit("LOGIT", "log(m) = 2s + s³ p(s²) with s = (m - 1) / (m + 1), for m up to 1.502",
+        root(lambda s, z: (2 * mp.atanh(s) - 2 * s) / (s * z), 2 * THIRD), mp.mpf(0), mp.mpf("0.0403"),
+        lambda z: z + FLOOR, "s²", {"f32": 2, "f64": 7}),
     Fit("LOG_TAIL", "log(m) = 2s + 2/3 s³ + s⁵ p(s²) with s = (m - 1) / (m + 1)",
         root(lambda s, z: (2 * mp.atanh(s) - 2 * s - 2 * THIRD * s * z) / (s * z * z), mp.mpf(2) / 5), mp.mpf(0), ATANH_SQUARED,
         lambda z: z * z + FLOOR**2, "s⁴", {"f64": 7}),
@@ -138,6 +142,102 @@ FITS = [
         lambda x: x * mp.erfc(x), "x erfc(x)", {"f64": 17}),
 ]  # fmt: skip
 
+SIXTEENTHS = [mp.mpf(2) ** (mp.mpf(j) / 16) for j in range(16)]
+SHORT = {"F32": 5, "F64": 8}  # bits after the point of the powers in a table: sums of 1 and scaled ones are exact
+
+
+def shortened(power: Real, tag: str) -> Real:
+    return mp.nint(power * 2 ** SHORT[tag]) / 2 ** SHORT[tag]
+
+
+def near_zero(tag: str) -> Real:
+    """What is left of an exponent after the table."""
+    return mp.log(2) / 32 + max(abs(mp.log(power / shortened(power, tag))) for power in SIXTEENTHS)
+
+
+FITS += [
+    Fit(f"EXP_NEAR_{tag}", "exp(r) = 1 + r + r² p(r), after a table of powers",
+        by_series(lambda r: (mp.expm1(r) - r) / r**2, mp.mpf("0.5")), -near_zero(tag), near_zero(tag),
+        lambda r: r * r / mp.exp(r) + FLOOR**2, "r² / exp(r)", {tag.lower(): degree})
+    for tag, degree in (("F32", 1), ("F64", 4))
+]  # fmt: skip
+
+
+def power_tables() -> list[str]:
+    """Tables by j, for 2**(k / 16) = 2**((k - j) / 16) t exp(d), with t of few bits and j = k % 16."""
+    lines = [
+        "# bits of t minus those of j / 16 in an exponent, as floats: adding k, shifted likewise, to the bits gives the scaled power",
+        "POWER_TABLE: Coefficients = {",
+    ]
+    for tag, dtype, bits, fraction in (("F32", np.float32, np.int32, 23), ("F64", np.float64, np.int64, 52)):
+        short = np.array([float(shortened(power, tag)) for power in SIXTEENTHS], dtype)
+        table = (short.view(bits) - (np.arange(16).astype(bits) << (fraction - 4))).view(dtype)
+        lines += [f"    {tag}: (", *packed(table, 8), "    ),"]
+    lines += ["}  # fmt: skip", "# the exponents d", "POWER_REST: Coefficients = {"]
+    for tag, dtype in (("F32", np.float32), ("F64", np.float64)):
+        rest = [dtype(float(mp.log(power / shortened(power, tag)))) for power in SIXTEENTHS]
+        lines += [f"    {tag}: (", *packed(rest, 8), "    ),"]
+    return [*lines, "}  # fmt: skip"]
+
+
+def packed(numbers: Iterable[Any], indent: int) -> list[str]:
+    texts = [repr(float(x)) for x in numbers]
+    return [" " * indent + ", ".join(texts[i : i + 4]) + "," for i in range(0, len(texts), 4)]
+
+
+# ---- erf by intervals of equal length: all polynomials have one degree, so that a table holds each coefficient
+
+ERF_PIECES = {"F32": (mp.mpf(4), 5), "F64": (mp.mpf(6), 13)}  # where erf is 1, and the degree
+
+
+def middle_of(interval: Real, dtype: type[np.floating[Any]]) -> tuple[float, float]:
+    """A float near `interval` whose erf is nearly a float, and that float."""
+    x = dtype(float(interval))
+    found: tuple[Real, float, float] = (mp.inf, 0.0, 0.0)
+    for _ in range(400 if interval else 1):
+        exact = mp.erf(mp.mpf(float(x)))
+        rounded = float(dtype(float(exact)))
+        found = min(found, (abs(mp.mpf(rounded) - exact), float(x), rounded))
+        x = np.nextafter(x, dtype(np.inf))
+    return found[1], found[2]
+
+
+def erf_pieces() -> list[str]:
+    lines = [
+        "# erf(x) = a + t p(t) for x = m + t, where m is near the nearest multiple j of the step: tables by j of m, a, and the",
+        "# coefficients of p. For j < 2 the first coefficient is less by 1.",
+        "ERF_TABLES: dict[DType, tuple[tuple[float, ...], ...]] = {",
+    ]
+    steps = {}
+    for tag, (top, degree) in ERF_PIECES.items():
+        dtype = np.float32 if tag == "F32" else np.float64
+        steps[tag] = float(dtype(top / 15))
+        rows, largest = [], mp.mpf(0)
+        for j in range(16):
+            near, start = middle_of(j * mp.mpf(steps[tag]), dtype)
+            middle = mp.mpf(near)
+            reach = mp.mpf(steps[tag]) / 2 * mp.mpf("1.0001")
+            slope = 2 / mp.sqrt(mp.pi) * mp.exp(-(middle**2))
+
+            def rest(t: Real, middle: Real = middle, slope: Real = slope) -> Real:
+                return slope if abs(t) < mp.mpf("1e-18") else (mp.erf(middle + t) - mp.erf(middle)) / t
+
+            def weight(t: Real, middle: Real = middle, slope: Real = slope) -> Real:
+                return 1 / slope if middle == 0 and t < mp.mpf("1e-18") else abs(t) / mp.erf(middle + t) + FLOOR
+
+            coefficients, error = minimax(rest, mp.mpf(0) if j == 0 else -reach, reach, degree - 1, weight)
+            coefficients[0] -= 1 if j < 2 else 0
+            rows.append([near, start, *(float(dtype(float(c))) for c in coefficients)])
+            largest = max(largest, error)
+        bits = f"2**-{float(-mp.log(largest, 2)):.1f}"
+        print(f"ERF_TABLES {tag} degree {degree}  {bits}", file=sys.stderr)
+        lines.append(f"    {tag}: (  # degree {degree}, largest relative error {bits}")
+        for column in zip(*rows, strict=True):
+            lines += ["        (", *packed(column, 12), "        ),"]
+        lines.append("    ),")
+    return [*lines, "}  # fmt: skip", f"ERF_STEP = {{{', '.join(f'{tag}: {step!r}' for tag, step in steps.items())}}}"]
+
+
 HEADER = '''"""Coefficients of the vector math library, from the constant term up.
 
 Written by benchmarks/fit_vecmath.py; do not edit. The literals are exact: each is the decimal spelling of one float64, and the tuples of
@@ -149,6 +249,18 @@ from __future__ import annotations
 from adjit.ir.types import F32, F64, DType
 
 Coefficients = dict[DType, tuple[float, ...]]'''
+
+
+TABLES_HEADER = '''"""Tables of 16 numbers for the vector math library, which targets with tables hold in registers.
+
+Written by benchmarks/fit_vecmath.py; do not edit. The literals are exact, as those in `coefficients.py`.
+"""
+
+from __future__ import annotations
+
+from adjit.ir.types import F32, F64, DType
+
+from .coefficients import Coefficients'''
 
 
 def split(value: Real, dtype: type[np.floating[Any]], parts: int, bits: int = 0) -> list[float]:
@@ -220,13 +332,19 @@ def generate() -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def generate_tables() -> str:
+    return "\n\n".join([TABLES_HEADER, "\n".join(power_tables()), "\n".join(erf_pieces())]) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="compare with the committed file instead of writing it")
-    text = generate()
-    if parser.parse_args().check:
-        sys.exit(0 if TARGET.read_text() == text else f"{TARGET} differs from a fresh fit")
-    TARGET.write_text(text)
+    check = parser.parse_args().check
+    for target, text in ((TARGET, generate()), (TABLES, generate_tables())):
+        if not check:
+            target.write_text(text)
+        elif target.read_text() != text:
+            sys.exit(f"{target} differs from a fresh fit")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Fourier transforms, decompositions and special functions on adjit, JAX and PyTorch, in float64.
+"""Fourier transforms, decompositions and special functions on adjit, JAX and PyTorch, in float64 or float32.
 
-    PYTHONPATH=. PEERS/bin/python benchmarks/mathematics.py [--only WORD ...] [--seconds 0.3] [--rounds 5] [--processor]
+    PYTHONPATH=. PEERS/bin/python benchmarks/mathematics.py [--only WORD ...] [--seconds 0.3] [--rounds 5] [--processor] [--float32]
 
 All frameworks run in one process, in turns, round by round; the times are minima over all rounds. Transforms and decompositions are timed
 with their gradients, special functions without. The ratio is that of adjit to the faster of the others: below 1, adjit is faster.
@@ -181,13 +181,18 @@ def best_times(calls: dict[str, Call], seconds: float, rounds: int, clock: Calla
     return best
 
 
-def agree(results: dict[str, Any], gradient: bool) -> bool:
+def single(x: Any) -> Any:
+    """x in half as many bits."""
+    return x.astype({"f": numpy.float32, "c": numpy.complex64}[x.dtype.kind])
+
+
+def agree(results: dict[str, Any], gradient: bool, tolerance: float) -> bool:
     """JAX's gradients by complex numbers are the conjugates."""
     ours = results["adjit"]
     for name, theirs in results.items():
         other = numpy.conj(theirs) if name == "jax" and gradient else theirs
         scale = numpy.max(numpy.abs(ours[numpy.isfinite(ours)]), initial=1e-300)
-        if not numpy.allclose(ours / scale, other / scale, rtol=1e-5, atol=1e-6, equal_nan=True):
+        if not numpy.allclose(ours / scale, other / scale, rtol=tolerance, atol=tolerance / 10.0, equal_nan=True):
             return False
     return True
 
@@ -198,6 +203,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.3, help="for each framework and row")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--processor", action="store_true", help="one core, and processor time")
+    parser.add_argument("--float32", action="store_true", help="float32 and complex64 instead of float64 and complex128")
     options = parser.parse_args()
     clock = time.process_time if options.processor else time.perf_counter
     if options.processor:  # before the frameworks are imported, which ask for it
@@ -207,12 +213,14 @@ def main() -> int:
     for name, row in rows().items():
         if not any(word in name for word in options.only):
             continue
+        if options.float32:
+            row = row._replace(args=tuple(single(x) for x in row.args))
         calls, results = ready(row)
         best = best_times(calls, options.seconds, options.rounds, clock)
         times = [f"{best[peer] * 1e3:.3f} ms" if peer in best else "" for peer in FRAMEWORKS]
         peers = [best[peer] for peer in best if peer != "adjit"]
         ratio = f"{best['adjit'] / min(peers):.2f}" if peers else ""
-        same = agree(results, row.gradient)
+        same = agree(results, row.gradient, 1e-3 if options.float32 else 1e-5)
         worst &= same
         print(f"| {name} | {' | '.join(times)} | {ratio} | {'' if same else 'DIFFERS'} |", flush=True)
     return int(not worst)

@@ -12,13 +12,13 @@ from .errors import UnsupportedError
 from .ops.maps import Map
 from .records import NamedTuple
 from .source_text import literal, unparse
-from .types import BOOL, DType
+from .types import BOOL, F32, DType
 
 PREDICATES = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 FUNCTIONS = {
     "exp": "np.exp", "exp_bounded": "np.exp", "log": "np.log", "log_normal": "np.log", "log1p": "np.log1p",
     "pow": "np.power", "sin": "np.sin", "cos": "np.cos", "tan": "np.tan",
-    "erf": "erf",
+    "erf": "erf", "logit": "logit",
 }  # fmt: skip
 SPLIT = 2.0**27 + 1.0  # splits a double into halves whose products are exact
 
@@ -75,7 +75,9 @@ class Script:
         return self.put(f"{a.text} * {b.text} + {c.text}", a.dtype)
 
     def fma(self, a: Name, b: Name, c: Name) -> Name:
-        """a * b + c with the exact product, as `HostEmitter` computes it."""
+        """a * b + c with the exact product, as eager code computes it."""
+        if a.dtype == F32:
+            return self.put(f"np.float32({a.text} * np.float64(1.0) * {b.text} + {c.text})", F32)
         product = self.mul(a, b)
         parts = []
         for x in (a, b):

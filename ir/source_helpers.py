@@ -23,6 +23,12 @@ def sigmoid(x: Any) -> Any:
     return np.where(x < 0, e, x.dtype.type(1)) / (1 + e)
 
 
+def logit(p: Any) -> Any:
+    """log(p / (1 - p)); around 1/2, where it is small, by the distance from it, which is exact."""
+    middle = np.log1p((2 * p - 1) / (1 - p))
+    return np.where(np.abs(p - p.dtype.type(0.5)) < 0.25, middle, np.log(p) - np.log1p(-p))
+
+
 def erf(x: Any) -> Any:
     """The error function, elementwise."""
     return np.fromiter(map(math.erf, x.flat), x.dtype, x.size).reshape(x.shape)

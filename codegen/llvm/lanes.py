@@ -7,6 +7,8 @@ Memory access, loops and calculus are elsewhere: in `memory.py`, `nest.py`, `loo
 from __future__ import annotations
 
 import struct
+import zlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -322,6 +324,62 @@ class Lanes:
 
     def bitcast(self, a: Reg, dtype: DType) -> Reg:
         return Reg(self.text.define(f"bitcast {self.type(a.dtype)} {a.name} to {self.type(dtype)}"), dtype)
+
+    # ---- tables
+
+    def lookup(self, index: Reg, table: Sequence[float], dtype: DType) -> Reg:
+        """`table[index % 16]`, 16 floats of `dtype`; `index` holds integers of the same width.
+
+        A target with tables has an instruction for a register of lanes. Others read one number a lane from memory.
+        """
+        registers, rest = divmod(self.width * dtype.itemsize, 64)
+        if not self.text.target.tables or rest:
+            return self._gathered(self.and_(index, self.like(index, 15)), table, dtype)
+        if registers == 1:
+            return Reg(self._permuted(index.name, table, dtype), dtype)
+        count = self.width // registers
+        part = Lanes(self.text, count)
+        parts = [part._permuted(self._lanes_of(index, range(first, first + count)), table, dtype) for first in range(0, self.width, count)]
+        while len(parts) > 1:
+            count *= 2
+            half, order = f"<{count // 2} x {LLVM_TYPE[dtype]}>", ", ".join(f"i32 {i}" for i in range(count))
+            joined = (
+                f"shufflevector {half} {a}, {half} {b}, <{count} x i32> <{order}>" for a, b in zip(parts[::2], parts[1::2], strict=True)
+            )
+            parts = [self.text.define(each) for each in joined]
+        return Reg(parts[0], dtype)
+
+    def _lanes_of(self, x: Reg, lanes: range) -> str:
+        order = ", ".join(f"i32 {i}" for i in lanes)
+        return self.text.define(f"shufflevector {self.type(x.dtype)} {x.name}, {self.type(x.dtype)} poison, <{len(lanes)} x i32> <{order}>")
+
+    def _permuted(self, index: str, table: Sequence[float], dtype: DType) -> str:
+        """By AVX-512's permutations of one register of floats, or two of doubles."""
+        scalar, vector, indices = LLVM_TYPE[dtype], self.type(dtype), f"<{self.width} x i{dtype.itemsize * 8}>"
+        low, *high = (
+            f"{vector} <{', '.join(f'{scalar} {constant(dtype, x)}' for x in table[first : first + self.width])}>"
+            for first in range(0, 16, self.width)
+        )
+        callee = "vpermi2var.pd" if high else "permvar.sf"
+        types = ", ".join([vector, indices, *[vector] * len(high)])
+        self.text.declares.add(f"declare {vector} @llvm.x86.avx512.{callee}.512({types})")
+        operands = ", ".join([low, f"{indices} {index}", *high])
+        return self.text.define(f"call {vector} @llvm.x86.avx512.{callee}.512({operands})")
+
+    def _gathered(self, index: Reg, table: Sequence[float], dtype: DType) -> Reg:
+        scalar, bits = LLVM_TYPE[dtype], LLVM_TYPE[index.dtype]
+        numbers = ", ".join(f"{scalar} {constant(dtype, x)}" for x in table)
+        name = "@adjit.table." + f"{zlib.crc32(numbers.encode()):08x}"
+        self.text.declares.add(f"{name} = private unnamed_addr constant [16 x {scalar}] [{numbers}]")
+        vector = "poison"
+        for lane in range(self.width):
+            one = index.name if self.width == 1 else self.text.define(f"extractelement {self.type(index.dtype)} {index.name}, i32 {lane}")
+            address = self.text.define(f"getelementptr {scalar}, ptr {name}, {bits} {one}")
+            value = self.text.define(f"load {scalar}, ptr {address}")
+            if self.width == 1:
+                return Reg(value, dtype)
+            vector = self.text.define(f"insertelement {self.type(dtype)} {vector}, {scalar} {value}, i32 {lane}")
+        return Reg(vector, dtype)
 
     # ---- integer division: unchecked, the operands must be safe (no zero divisor, no overflow)
 

@@ -47,7 +47,8 @@ def _machine() -> Target:
     name = choice("ADJIT_TARGET", (HOST, *(LEVELS if is_x86 else (GENERIC,))), HOST)
     target = named(name, triple, cpu, features) if name != HOST else described(triple, cpu, features, _words(features))
     width = choice("ADJIT_VECTOR_BYTES", ("", *map(str, WIDTHS)), "")
-    return target._replace(vector_bytes=int(width) if width else target.vector_bytes, caches=caches())
+    chosen = int(width) if width else target.vector_bytes
+    return target._replace(vector_bytes=chosen, tables=target.tables and chosen == 64, caches=caches())
 
 
 def named(name: str, triple: str, cpu: str, features: Mapping[str, bool]) -> Target:
@@ -75,7 +76,10 @@ def described(triple: str, cpu: str, features: Mapping[str, bool], words: frozen
         return Target(triple, cpu, listed, 16, 32 if is_arm else 16, fma=is_arm, rounding=is_arm)
     width = 64 if "avx512f" in words else 32 if "avx" in words else 16
     registers = 32 if "avx512vl" in words else 16
-    return Target(triple, cpu, listed, width, registers, width == 64 and cpu in IN_HALVES, fma="fma" in words, rounding="sse4.1" in words)
+    wide = width == 64
+    return Target(
+        triple, cpu, listed, width, registers, wide and cpu in IN_HALVES, fma="fma" in words, rounding="sse4.1" in words, tables=wide
+    )
 
 
 def _words(features: Mapping[str, bool]) -> frozenset[str]:

@@ -198,6 +198,26 @@ LOG_ATANH_WIDE: Coefficients = {
     ),
 }
 
+# log(m) = 2s + s³ p(s²) with s = (m - 1) / (m + 1), for m up to 1.502
+# argument of p in [0.0, 0.0403], weight s²; largest weighted error: f32 degree 2: 2**-27.3; f64 degree 7: 2**-61.5
+LOGIT: Coefficients = {
+    F32: (
+        0.666669487953186,
+        0.3995732367038727,
+        0.3037206828594208,
+    ),
+    F64: (
+        0.666666666666666,
+        0.4000000000005682,
+        0.2857142855568369,
+        0.22222224320399536,
+        0.1818166414311828,
+        0.15391175365171894,
+        0.13172449149395488,
+        0.1385125565056083,
+    ),
+}
+
 # log(m) = 2s + 2/3 s³ + s⁵ p(s²) with s = (m - 1) / (m + 1)
 # argument of p in [0.0, 0.029440195], weight s⁴; largest weighted error: f64 degree 7: 2**-72.5
 LOG_TAIL: Coefficients = {
@@ -384,5 +404,26 @@ ERF_LARGE: Coefficients = {
         -1.4143980027095217e-09,
         6.809212038083266e-11,
         -1.5349393752143722e-12,
+    ),
+}
+
+# exp(r) = 1 + r + r² p(r), after a table of powers
+# argument of p in [-0.03421089, 0.03421089], weight r² / exp(r); largest weighted error: f32 degree 1: 2**-26.6
+EXP_NEAR_F32: Coefficients = {
+    F32: (
+        0.5000402331352234,
+        0.1666679084300995,
+    ),
+}
+
+# exp(r) = 1 + r + r² p(r), after a table of powers
+# argument of p in [-0.023272111, 0.023272111], weight r² / exp(r); largest weighted error: f64 degree 4: 2**-55.5
+EXP_NEAR_F64: Coefficients = {
+    F64: (
+        0.49999999999999384,
+        0.16666666663670482,
+        0.04166666670243926,
+        0.00833349330547171,
+        0.0013888544276851173,
     ),
 }

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from adjit.ir.types import F32, F64
 
 from . import coefficients as C
+from . import tables
 from .numbers import Num, fast_two_sum, halves, horner, on_numbers, polynomial, rarely
 
 # exp(x) is 0 below the first bound and infinite above the second
@@ -123,6 +124,8 @@ def sigmoid(x: Num) -> Num:
 
     The first sum is exact, or close enough, unless 2**n is next to the first integer without a successor; 2**n must be a normal number.
     """
+    if x.lanes.text.target.tables:
+        return _sigmoid_by_table(x)
     form = x.format
     reduced = reduce_by_ln2(-x)
     r, power = reduced.r, reduced.power()
@@ -131,6 +134,22 @@ def sigmoid(x: Num) -> Num:
     usual = 1.0 / less_one.mad(power, power + 1.0)
     inexact = abs(x + (form.fraction + 2) * math.log(2.0)).lt(1.2)
     (value,) = rarely(inexact | abs(x).gt(85.0 if form.dtype == F32 else 700.0), [usual], lambda: [_sigmoid_slow(x)])
+    return value
+
+
+def _sigmoid_by_table(x: Num) -> Num:
+    """The same with exp(-x) = 2**n t exp(r), where t is one of 16 numbers with few bits and r is small: 1 + 2**n t is exact."""
+    form = x.format
+    dtype, magic = form.dtype, form.magic
+    high, low = (part / 16.0 for part in C.LN2[dtype])
+    shifted = x.mad(-16.0 * C.LOG2E[dtype][0], magic)
+    k, n = shifted.bits(), shifted - magic
+    r = n.mad(-low, n.mad(-high, -x)) + k.lookup(tables.POWER_REST[dtype])
+    power = (k.lookup(tables.POWER_TABLE[dtype]).bits() + (k << (form.fraction - 4))).float()
+    square = r * r
+    less_one = square.mad(halves(r, square, (C.EXP_NEAR_F32 if dtype == F32 else C.EXP_NEAR_F64)[dtype]), r)
+    usual = 1.0 / less_one.mad(power, power + 1.0)
+    (value,) = rarely(abs(x).gt(12.4 if dtype == F32 else 30.4), [usual], lambda: [_sigmoid_slow(x)])
     return value
 
 
@@ -205,9 +224,25 @@ def cosh(x: Num) -> Num:
 def erf(x: Num) -> Num:
     dtype = x.reg.dtype
     size = abs(x)
+    if x.lanes.text.target.tables:
+        return _erf_by_table(size).copysign(x)
     small = x.mad(polynomial(x * x, C.ERF_SMALL[dtype]), x)
     limit, coefficients = (4.0, C.ERF_LARGE_F32[F32]) if dtype == F32 else (6.0, C.ERF_LARGE[F64])
     bounded = size.clamp(None, limit)
     reduced = reduce_by_ln2(-(bounded * polynomial(bounded, coefficients)))
     complement = exp_times(reduced.r, reduced.power())
     return size.lt(1.0).choose(small, (1.0 - complement).copysign(x))
+
+
+def _erf_by_table(size: Num) -> Num:
+    """erf of |x|: the polynomial around the nearest of 16 numbers, whose coefficients are looked up."""
+    dtype = size.reg.dtype
+    (middles, starts, *slopes), step = tables.ERF_TABLES[dtype], tables.ERF_STEP[dtype]
+    bounded = size.clamp(None, 15.0 * step)
+    j = bounded.mad(1.0 / step, size.format.magic).bits()
+    t = bounded - j.lookup(middles)
+    slope = j.lookup(slopes[-1])
+    for table in slopes[-2::-1]:
+        slope = slope.mad(t, j.lookup(table))
+    start = j.lookup(starts)
+    return slope.mad(t, bounded.lt(1.5 * step).choose(start + t, start))  # there t is larger than erf(x), and so would be its errors

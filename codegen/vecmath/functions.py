@@ -2,7 +2,8 @@
 
 This module has the table in which the code generator looks them up. Subnormals, infinities, NaN and signed zeros follow C99 Annex F, as
 NumPy does. There is no support for integers (convert first) or fast-math: the code is strict, so the same argument gives the same bits in a
-vector, in the scalar tail of a loop, and on every CPU with FMA; CPUs without it differ in the last bits.
+vector, in the scalar tail of a loop, and on every CPU with FMA; CPUs without it differ in the last bits, and so do `erf` and `sigmoid` on
+targets with tables.
 benchmarks/ulp_vecmath.py measures the errors; benchmarks/fit_vecmath.py computed the coefficients.
 """
 
@@ -43,6 +44,7 @@ FUNCTIONS: dict[str, Callable[..., Reg]] = {
     "floor_divide": division.floor_divide,
     "sigmoid": exponentials.sigmoid,
     "softplus": logarithms.softplus,
+    "logit": logarithms.logit,
 }
 
 # variants for part of the domain, for formulas that bound their arguments or discard the results elsewhere

@@ -8,7 +8,7 @@ from adjit.ir.types import F32, F64
 
 from . import coefficients as C
 from .exponentials import EXP_RANGE, exp_pair, ln2_pair, reduce_by_ln2
-from .numbers import Num, fast_two_sum, on_numbers, polynomial, two_sum
+from .numbers import Num, fast_two_sum, halves, on_numbers, polynomial, rarely, two_sum
 
 INF, NAN = math.inf, math.nan
 
@@ -116,6 +116,49 @@ def softplus(x: Num) -> Num:
     e, error = exp_pair(reduced)
     power = reduced.power(64)
     return x.gt(0.0).choose(x, 0.0) + log1p_of_sum(e * power * 2.0**-64, error * power * 2.0**-64)
+
+
+@on_numbers
+def logit(p: Num) -> Num:
+    """log(p / (1 - p)): with q = 1 - p and 2**k the power of two next to p / q, k log(2) + 2 atanh(s) with s = (p - 2**k q) / (p + 2**k q).
+
+    s has a low part, and 1 - p its rounding error, since k log(2) and 2 atanh(s) may cancel; around 1/2, k is 0 and s = 2 p - 1 is exact.
+    """
+    form = p.format
+    smallest = 1 << form.fraction
+    outside = (p.bits() - smallest).at_least(form.one - smallest)
+    (value,) = rarely(outside, [_logit_inside(p)], lambda: [_logit_ends(p)])
+    return value
+
+
+def _logit_inside(p: Num) -> Num:
+    """The same for normal p < 1."""
+    form = p.format
+    q = 1.0 - p
+    q_low = (1.0 - q) - p
+    # the difference of the bits of floats is nearly that of their logarithms
+    rounded = p.bits() - q.bits() + ((1 << (form.fraction - 1)) + (form.bias << form.fraction))
+    k_bits = rounded & -(1 << form.fraction)
+    k = ((k_bits >> form.fraction) | ((form.bias + form.fraction) << form.fraction)).float() - (2.0**form.fraction + form.bias)
+    scaled = (p.bits() - k_bits + (form.bias << form.fraction)).float()
+    total = scaled + q
+    in_order = scaled.lt(q)
+    total_low = in_order.choose(scaled, q) - (total - in_order.choose(q, scaled)) + q_low
+    reciprocal = 1.0 / total
+    above = (scaled - q) - q_low
+    s = above * reciprocal
+    s_low = total_low.mad(-s, total.fma(-s, above)) * reciprocal
+    z = s * s
+    ln2_high, ln2_low = ln2_pair(p)
+    tail = (s * z).mad(halves(z, z * z, C.LOGIT[form.dtype]), k.mad(ln2_low, s_low + s_low))
+    return k.mad(ln2_high, s + s) + tail
+
+
+def _logit_ends(p: Num) -> Num:
+    """The same elsewhere: for subnormal numbers, where 1 - p is 1, and at the ends and outside of the domain."""
+    k, m = split_exponent(p)
+    value = _log_ends(p, _log_sum(k, m - 1.0))
+    return p.gt(1.0).choose(NAN, p.eq(1.0).choose(INF, value))
 
 
 # ---- inverse hyperbolic functions: log(1 + y) of a y with extra precision

@@ -14,6 +14,8 @@ from adjit.ir.types import BOOL, F32, F64, I32, I64, U32, U64, DType
 
 from ..llvm.lanes import Lanes, Reg
 
+Numbers = Sequence[float]
+
 
 class Format(NamedTuple):
     """The layout of one float dtype."""
@@ -136,6 +138,11 @@ class Num:
     def ne(self, other: Num | float | int) -> Num:
         return self._compare("ne", other)
 
+    def at_least(self, other: int) -> Num:
+        """Of bits as an unsigned integer."""
+        unsigned = U32 if self.reg.dtype.itemsize == 4 else U64
+        return Num(self.lanes, self.lanes.compare("ge", Reg(self.reg.name, unsigned), self.lanes.const(unsigned, other)))
+
     def unordered(self, other: Num) -> Num:
         return Num(self.lanes, self.lanes.unordered(self.reg, other.reg))
 
@@ -183,6 +190,10 @@ class Num:
 
     def convert(self, dtype: DType) -> Num:
         return Num(self.lanes, self.lanes.convert(self.reg, dtype))
+
+    def lookup(self, table: Numbers) -> Num:
+        """`table[self % 16]`, floats of the width of these integers."""
+        return Num(self.lanes, self.lanes.lookup(self.reg, table, F32 if self.reg.dtype.itemsize == 4 else F64))
 
     def negated_if(self, bit: Num) -> Num:
         """self with the sign flipped where the top bit of `bit` is set; the other bits of `bit` must be 0."""

@@ -89,6 +89,7 @@ def exact(name: str) -> Callable[..., Any]:
         "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
         "sigmoid": lambda x: 1 / (1 + mp.exp(-x)),
         "softplus": lambda x: mp.log1p(mp.exp(x)),
+        "logit": lambda p: mp.log(p) - mp.log1p(-p),
         "pow": lambda a, b: mp.power(a, b),
     }
     return table.get(name) or getattr(mp, name)
@@ -100,6 +101,7 @@ def by_numpy(name: str) -> Callable[..., Any]:
         "erf": lambda x: np.vectorize(math.erf, otypes=[x.dtype])(x.astype(float)) if len(x) else x,
         "sigmoid": lambda x: np.where(x < 0, np.exp(np.minimum(x, 0)), 1) / (1 + np.exp(-np.abs(x))),
         "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
+        "logit": lambda p: np.where(np.abs(p - 0.5) < 0.25, np.log1p((2 * p - 1) / (1 - p)), np.log(p) - np.log1p(-p)),
     }
     names = {
         "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power",
@@ -158,6 +160,8 @@ def in_domain(name: str, x: Array) -> Array:
         return x[x > -1]
     if name == "acosh":
         return 1 + np.abs(x)
+    if name == "logit":
+        return np.abs(x[(np.abs(x) < 1) & (x != 0) & (x != 0.5)])
     return x[np.abs(x) <= 1] if name in ("asin", "acos") else x[np.abs(x) < 1] if name == "atanh" else x
 
 

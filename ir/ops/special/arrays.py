@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...types import DType
+from ... import source_helpers
+from ...types import F32, DType
 from ..base import Array, Reg
 from ..elementary import Erf
 from ..host import HostEmitter, by_pieces
@@ -15,7 +16,7 @@ from ..host import HostEmitter, by_pieces
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "exp_bounded": np.exp, "log": np.log, "log_normal": np.log, "log1p": np.log1p,
     "pow": np.power, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "erf": lambda x: Erf().evaluate(np.asarray(x)),
+    "erf": lambda x: Erf().evaluate(np.asarray(x)), "logit": source_helpers.logit,
 }  # fmt: skip
 SPLIT = 2.0**27 + 1.0  # splits a double into halves whose products are exact
 
@@ -25,6 +26,8 @@ class Numpy(HostEmitter):
 
     def fma(self, a: Reg, b: Reg, c: Reg) -> Reg:
         """a * b + c with the exact product, for operands whose halves do not overflow."""
+        if a.dtype == F32:
+            return (a.astype(np.float64) * b + c).astype(np.float32)
         product = a * b
         (a_high, a_low), (b_high, b_low) = halves(a), halves(b)
         error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low

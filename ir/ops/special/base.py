@@ -1,4 +1,4 @@
-"""The base of special functions: an op whose lowering is a formula on `Num`s, computed in float64 whatever the operands' dtype."""
+"""The base of special functions: an op whose lowering is a formula on `Num`s, computed in float64 unless it is stable in float32."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ MAX_ORDER = 4  # of derivatives that have no closed form; the native code of ord
 class Special(Map, abstract=True):
     """An elementwise function that is given by `formula`, in native code and eagerly.
 
-    Float32 is computed in float64: one set of coefficients serves both, and float32 results are rounded once.
+    Float32 is computed in float64, and rounded once, unless the formula is `narrow`: stable in float32, with polynomials of lower degrees.
     """
 
     kinds = "f"
     singular = True
+    narrow: ClassVar[bool] = False
     arity: ClassVar[int | None] = 1
 
     def formula(self, *xs: Num) -> Num:
@@ -38,7 +39,7 @@ class Special(Map, abstract=True):
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         strict = emit.strict()
-        wide = [Num(strict, strict.convert(x, F64)) for x in xs]
+        wide = [Num(strict, x if self.narrow else strict.convert(x, F64)) for x in xs]
         return strict.convert(self.formula(*wide).reg, xs[0].dtype)
 
 

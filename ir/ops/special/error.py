@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ...types import F64
+from ...types import F32, F64
 from ..elementary import exp
 from ..normal import FORMATS, TAIL
 from . import coefficients as C
@@ -28,7 +28,7 @@ ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 def erfcx_positive(x: Num) -> Num:
     """exp(x²) erfc(x) for x >= 0."""
-    bounded = x.clamp(None, 1e300)
+    bounded = x.clamp(None, x.huge)
     return polynomial((bounded - 3.75) / (bounded + 3.75), C.ERFCX) / (bounded * 2.0 + 1.0)
 
 
@@ -36,7 +36,7 @@ def gaussian(x: Num, scale: float) -> tuple[Num, Num]:
     """exp(-scale x²) as two factors, of which the second is 1 unless the product is next to the smallest numbers; scale is 1 or 1/2."""
     high, low = x.clamp(-40.0, 40.0).square_pair()
     exponent = high * scale
-    deep = exponent > 700.0
+    deep = exponent > x.by_format(700.0, 80.0)
     factor = where(deep, exponent - 64.0, exponent)
     return (-factor).exp() * (1.0 - low * scale), where(deep, x.like(math.exp(-64.0)), 1.0)
 
@@ -45,7 +45,8 @@ def both_tails(x: Num, scale: float) -> Num:
     """erfc(|x| sqrt(scale)); scale is 1 or 1/2."""
     size = abs(x) if scale == 1.0 else abs(x) * ROOT_HALF
     high, low = x.square_pair()
-    above, below = (polynomial(size, coefficients) for coefficients in C.ERFCX_NEAR)
+    near_zero = C.ERFCX_NEAR_SINGLE if x.reg.dtype == F32 else C.ERFCX_NEAR
+    above, below = (polynomial(size, coefficients, None) for coefficients in near_zero)
     density = (high * -scale).exp_bounded()
     near = density.mad(low * -scale, density) * (above / below)
 
@@ -73,7 +74,7 @@ def quantile_of_tail(tail: Num) -> Num:
     above, below = FORMATS[F64].tail
     r = (-tail.log()).sqrt()
     shifted = r - TAIL
-    value = polynomial(shifted, above) / polynomial(shifted, below)
+    value = polynomial(shifted, above, None) / polynomial(shifted, below, None)
     value = where_any(r > 6.4, lambda: polynomial((r - 17.0) * (1.0 / 11.0), C.QUANTILE_FAR), value)
     return where(tail.equals(0.0), INF, value)
 
@@ -83,6 +84,8 @@ def quantile_of_tail(tail: Num) -> Num:
 
 class Erfc(Special):
     """1 - erf(x), accurate for large x."""
+
+    narrow = True
 
     def formula(self, *xs: Num) -> Num:
         (x,) = xs
@@ -113,6 +116,8 @@ class Erfcx(Special):
 class Erfinv(Special):
     """The inverse of erf."""
 
+    narrow = True
+
     def formula(self, *xs: Num) -> Num:
         (y,) = xs
         return quantile((1.0 - abs(y)) * 0.5, y * 0.5) * ROOT_HALF
@@ -135,6 +140,8 @@ class Erfcinv(Special):
 class Ndtr(Special):
     """The standard normal distribution function."""
 
+    narrow = True
+
     def formula(self, *xs: Num) -> Num:
         return ndtr_(xs[0])
 
@@ -144,6 +151,8 @@ class Ndtr(Special):
 
 class Ndtri(Special):
     """The quantile of the standard normal distribution."""
+
+    narrow = True
 
     def formula(self, *xs: Num) -> Num:
         (p,) = xs
@@ -156,12 +165,17 @@ class Ndtri(Special):
 class LogNdtr(Special):
     """The logarithm of the standard normal distribution function."""
 
+    narrow = True
+
     def formula(self, *xs: Num) -> Num:
         (x,) = xs
-        size = abs(x)
-        value = where_any(x >= -1.0, lambda: (-ndtr_(-x)).log1p(), x)
-        value = where_any(x < -1.0, lambda: (erfcx_positive(size * ROOT_HALF) * 0.5).log() - x * x * 0.5, value)
-        return where(x.equals(-INF), -INF, value)
+        scaled = erfcx_positive(abs(x) * ROOT_HALF) * 0.5
+        high, low = x.clamp(-40.0, 40.0).square_pair()
+
+        def upper() -> Num:
+            return (-(scaled * ((high * -0.5).exp() * (1.0 - low * 0.5)))).log1p()
+
+        return where(x.equals(-INF), -INF, where_any(x < 0.0, lambda: scaled.log() - x * 0.5 * x, upper()))
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return (1.0 / ROOT_2PI) * exp(-0.5 * args[0] * args[0] - y)

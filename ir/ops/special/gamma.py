@@ -41,7 +41,7 @@ ZETA_TERMS = 9
 def stirling(x: Num) -> Num:
     """lgamma(x) less (x - 1/2) log(x) - x + log(2π) / 2, for x >= 8."""
     inverse = 1.0 / x
-    return polynomial(inverse * inverse, STIRLING) * inverse
+    return polynomial(inverse * inverse, STIRLING, 1.0 / 64.0) * inverse
 
 
 def sin_pi(x: Num) -> Num:
@@ -81,7 +81,13 @@ def gammaln_(x: Num) -> Num:
         return x.chain(gammaln_(x.value), digamma_(x.value))
     size = abs(x)
     positive = lgamma_positive(size)
-    value = where_any(x < 0.0, lambda: (PI / abs(size * sin_pi(size))).log() - positive, positive)
+
+    def reflected() -> Num:
+        tiny = size < 1e-10  # the squares of some of them are 0, and all are so small that both sides of 0 are alike
+        sine = sin_pi(size)
+        return where(tiny, positive, where(sine.equals(0.0), INF, (PI / abs(size * sine)).log() - positive))
+
+    value = where_any(x < 0.0, reflected, positive)
     return where(size.equals(INF), INF, where(x.equals(0.0), INF, value))
 
 
@@ -158,6 +164,8 @@ def betaln_(a: Num, b: Num) -> Num:
 class Gamma(Special):
     """The gamma function; NaN at negative integers, infinite with the argument's sign at zeros."""
 
+    narrow = True
+
     def formula(self, *xs: Num) -> Num:
         (x,) = xs
         size = abs(x)
@@ -171,7 +179,7 @@ class Gamma(Special):
             y = where(step, y - 1.0, y)
             above = where(step, above * y, above)
         small = polynomial(y * 2.0 - 5.0, C.GAMMA_2_3) * above / below
-        z = size.clamp(LARGE, 200.0)
+        z = size.clamp(LARGE, x.by_format(200.0, 40.0))
         is_large = size >= LARGE
         second = where_any(is_large, lambda: z.power(z * 0.5), x.like(1.0))  # z**z would overflow too early, and the exponent must be exact
         first = where_any(is_large, lambda: second * (-z).exp() * (stirling(z).exp() * math.sqrt(2.0 * PI)) / z.sqrt(), small)
@@ -180,9 +188,10 @@ class Gamma(Special):
             sine = sin_pi(size)
             sine = where(is_odd(size.rint()), -sine, sine)
             reflected = -PI / (size * sine) / first / second
-            return where(sine.equals(0.0), NAN, where(size > 190.0, reflected * 0.0, reflected))
+            reflected = where(size > x.by_format(190.0, 45.0), reflected * 0.0, reflected)
+            return where(size < 1e-10, 1.0 / x, where(sine.equals(0.0), NAN, reflected))  # the squares of some tiny numbers are 0
 
-        value = where_any(x < 0.0, negative, where(size > 172.0, INF, first * second))
+        value = where_any(x < 0.0, negative, where(size > x.by_format(172.0, 36.0), INF, first * second))
         return where(x.equals(0.0), x.like(INF).copysign(x), where(x.is_nan(), NAN, value))
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
@@ -191,6 +200,8 @@ class Gamma(Special):
 
 class Gammaln(Special):
     """The logarithm of the absolute value of the gamma function."""
+
+    narrow = True
 
     def formula(self, *xs: Num) -> Num:
         return gammaln_(xs[0])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ..elementary import log, log1p
 from .base import Special, special
-from .numbers import Num, polynomial, where
+from .numbers import Num, where
 
 __all__ = ["xlogy", "xlog1py", "entr", "rel_entr", "kl_div", "logit"]
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from ...operand import Operand
 
 INF, NAN = math.inf, math.nan
-ATANH = tuple(2.0 / (2 * k + 3) for k in range(13))  # 2 atanh(s) = 2s + s³ p(s²), for s² < 0.06
 
 
 class Xlogy(Special):
     """x log(y), and 0 where x is 0 (unless y is NaN)."""
 
     arity: ClassVar[int | None] = 2
+    narrow = True
 
     def formula(self, *xs: Num) -> Num:
         x, y = xs
@@ -36,6 +36,7 @@ class Xlog1py(Special):
 
     arity: ClassVar[int | None] = 2
     name = "xlog1py"
+    narrow = True
 
     def formula(self, *xs: Num) -> Num:
         x, y = xs
@@ -47,6 +48,8 @@ class Xlog1py(Special):
 
 class Entr(Special):
     """-x log(x), 0 at 0, -inf for negative x."""
+
+    narrow = True
 
     def formula(self, *xs: Num) -> Num:
         (x,) = xs
@@ -95,13 +98,10 @@ class KlDiv(Special):
 class Logit(Special):
     """log(p / (1 - p))."""
 
+    narrow = True
+
     def formula(self, *xs: Num) -> Num:
-        (p,) = xs
-        # around 1/2, where the logarithm is small, 2 atanh of the distance, which is exact
-        centred = p * 2.0 - 1.0
-        square = centred * centred
-        middle = (centred * square).mad(polynomial(square, ATANH), centred * 2.0)
-        return where(square < 0.06, middle, (p / (1.0 - p)).log())
+        return xs[0].call("logit")
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return 1.0 / (args[0] * (1.0 - args[0]))

@@ -28,7 +28,7 @@ TERMS = 5000  # at most, in the series of `iv`
 
 def i_series(order: int, x: Num) -> Num:
     """I0(x) or I1(x) / x for |x| <= 4; all terms of the power series are positive."""
-    return polynomial(x * x * 0.25, tuple(0.5**order / (math.factorial(k) * math.factorial(k + order)) for k in range(20)))
+    return polynomial(x * x * 0.25, tuple(0.5**order / (math.factorial(k) * math.factorial(k + order)) for k in range(20)), 4.0)
 
 
 def i_scaled(order: int, size: Num) -> Num:
@@ -41,7 +41,7 @@ def i_scaled(order: int, size: Num) -> Num:
 
 def i_scaled_far(order: int, size: Num) -> Num:
     """exp(-x) I(x) for x >= 4."""
-    far = size.clamp(4.0, 1e300)
+    far = size.clamp(4.0, size.by_format(1.7e308, 3.4e38))
     inverse = 1.0 / far
     value = polynomial(inverse * (32.0 / 3.0) - 5.0 / 3.0, (C.I0_MIDDLE, C.I1_MIDDLE)[order])
     value = where_any(size >= 16.0, lambda: polynomial(inverse * 32.0 - 1.0, (C.I0_LARGE, C.I1_LARGE)[order]), value)
@@ -84,6 +84,7 @@ def k_scaled(order: int, x: Num) -> Num:
 class ModifiedFirst(Special, abstract=True):
     """I0 or I1, scaled by exp(-|x|) or not."""
 
+    narrow = True
     singular = False
     order: ClassVar[int]
     scaled: ClassVar[bool]

@@ -7,13 +7,19 @@ well; dual numbers of dual numbers give derivatives of higher order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
+import numpy as np
+
+from ...types import F32
 from ..base import Emitter, Reg
+
+SINGLE = 2.0**-28  # the relative error of polynomials in float32
 
 
 class Num:
-    """A register of float64 with Python's operators. Comparisons return a `Num` of bools, for `where`."""
+    """A register of floats with Python's operators. Comparisons return a `Num` of bools, for `where`."""
 
     __slots__ = ("emit", "reg")
 
@@ -28,6 +34,15 @@ class Num:
 
     def like(self, value: float) -> Num:
         return Num(self.emit, self.emit.like(self.reg, value))
+
+    def by_format(self, double: float, single: float) -> float:
+        """One of two constants: for float64, or for float32."""
+        return single if self.reg.dtype == F32 else double
+
+    @property
+    def huge(self) -> float:
+        """A number whose sums with others, and small multiples, are finite."""
+        return self.by_format(1e300, 1e37)
 
     # ---- arithmetic
 
@@ -314,9 +329,13 @@ def iterate(limit: int, state: Sequence[Num], step: Callable[..., tuple[Num, Seq
     return rebuilt(state[0].emit.iterate(limit, regs, on_registers))
 
 
-def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
-    """The constant term comes first. By halves (Estrin's scheme), so that the latency grows with the logarithm of the degree."""
-    terms: list[Num | float] = list(coefficients)
+def polynomial(x: Num, coefficients: Sequence[float], reach: float | None = 1.0) -> Num:
+    """The constant term comes first. By halves (Estrin's scheme), so that the latency grows with the logarithm of the degree.
+
+    In float32 it is replaced by one of lower degree that is as good there for |x| <= `reach`, unless that is None.
+    """
+    shorter = reach is not None and x.reg.dtype == F32
+    terms: list[Num | float] = list(economized(tuple(coefficients), reach) if shorter else coefficients)
     power = x
     while len(terms) > 1:
         pairs: list[Num | float] = []
@@ -326,6 +345,15 @@ def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
         power = power * power if len(terms) > 1 else power
     (out,) = terms
     return out if isinstance(out, Num) else x.like(out)
+
+
+@cache
+def economized(coefficients: tuple[float, ...], reach: float) -> tuple[float, ...]:
+    """A polynomial of lower degree that differs by at most `SINGLE` of its size for |x| <= reach: the Chebyshev series, cut off."""
+    series = np.polynomial.chebyshev.poly2cheb([c * reach**k for k, c in enumerate(coefficients)])
+    tails = np.cumsum(np.abs(series[::-1]))[::-1]
+    kept = max(1, int(np.sum(tails > SINGLE * abs(coefficients[0]))))
+    return tuple(float(c) / reach**k for k, c in enumerate(np.polynomial.chebyshev.cheb2poly(series[:kept])))
 
 
 def seeded(xs: Sequence[Num], orders: Sequence[int]) -> list[Num]:

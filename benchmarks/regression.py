@@ -98,6 +98,13 @@ def kernels() -> list[Kernel]:
     narrow = random.standard_normal((1000, 20)).astype(np.float32)
     low, inner = np.ascontiguousarray(narrow.T), aj.function(lambda a, b: a @ b)
 
+    hundred, eight = (random.standard_normal(shape).astype(np.float32) for shape in ((100, 100), (8, 512)))
+    wide = random.standard_normal((512, 512)).astype(np.float32)
+    padded, few = (aj.function(lambda a, b: a @ b, dynamic=False) for _ in range(2))
+    system, side = random.standard_normal((100, 100)), random.standard_normal(100)
+    solve = aj.function(np.linalg.solve)
+    x8, y8 = aj.tensor(small), aj.tensor(small + 1)
+
     return [
         Kernel("a call on 8 floats", lambda: affine(small), lambda: np.float32(2) * small + np.float32(1), 1.0),
         Kernel("tanh chain with gradient", lambda: chain(x, w), numpy_chain, 0.7),
@@ -109,6 +116,11 @@ def kernels() -> list[Kernel]:
         Kernel("1,024 rows of a table", lambda: descend(ids), numpy_descend, 0.7),
         Kernel("causal attention with gradient", lambda: attention(q, k, v), numpy_attention, 0.7),
         Kernel("product of 20 x 1,000 x 20", lambda: inner(low, narrow), lambda: low @ narrow, 2.0),
+        Kernel("product of 100 x 100", lambda: padded(hundred, hundred), lambda: hundred @ hundred, 2.0),
+        Kernel("product of 8 x 512 x 512", lambda: few(eight, wide), lambda: eight @ wide, 2.0),
+        Kernel("solve of 100 x 100", lambda: solve(system, side), lambda: np.linalg.solve(system, side), 1.5),
+        Kernel("eager sum of 8 floats", lambda: x8 + y8, lambda: small + small, 8.0),
+        Kernel("eager indexing", lambda: x8[2:5], lambda: small[2:5], 15.0),
         Kernel("scalar while loop", lambda: newton(2e6), python_newton, 1.0),
     ]
 

@@ -99,7 +99,7 @@ class Module:
         self.stmt: Stmt | None = None  # being emitted
         self.addresses: dict[Place, str] = {}  # of views, slots and rows, in registers of the main function
         self.rows: dict[Place, Stmt] = {}  # the statement that stores a value made in a row of an array
-        self.packing = Packing(func.block, self.plan, target.vector_bytes)
+        self.packing = Packing(func.block, self.plan, target)
         self.work_bytes: Expr = 0  # scratch memory after the arena and the packed factors, used by one kernel at a time
         self.sized: list[Expr] = []  # offsets of the buffers whose sizes are known only at run time
         self.scratch: Expr = self.plan.arena_bytes + self.packing.bytes  # the offset of the scratch memory, which follows them

@@ -22,7 +22,7 @@ from ..llvm.counted import only_if
 from ..llvm.lanes import Reg, Text
 from ..llvm.words import Truth, Word, chosen, greatest, least, over
 from . import cutting
-from .choice import PARALLEL, packs_factor, reads_in_place
+from .choice import PARALLEL, pays_to_pack, reads_in_place
 from .routine import BYTE, apart_shape, call_gemm, is_apart, packing_bytes, sums_of, threads_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def strips_of(kernel: LoopKernel, a: Window, b: Window) -> Strips | None:
     for number, shortest in ((2 * threads, LONG_STRIP), (threads, STRIP)):
         size = max(m, n) // number
         left, right = (TensorType(x.type.dtype, shape) for x, shape in ((a, (m if n >= m else size, k)), (b, (k, size if n >= m else n))))
-        is_packed = packs_factor(left, right, b.strides) and not reads_in_place(left, right, b.strides)
+        is_packed = pays_to_pack(left, right, b.strides) and not reads_in_place(left, right, b.strides)
         if max(m, n) % number == 0 and size >= shortest and is_packed:
             return Strips(number, n >= m)
     return None

@@ -22,6 +22,8 @@ from ..llvm.words import Truth
 SMALL = 14_000  # multiplications: up to here, packing costs more than it saves, whatever the strides
 PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays off
 NEAR = 1 << 16  # bytes of b: up to here it is not packed, since it stays in the cache anyway
+NEAR_FACTORS = {16: (1 << 17, 1 << 17), 32: (1 << 20, 1 << 22)}  # by registers: bytes of b that are read in place, also of a low product
+NEAR_ROWS = 1 << 21  # bytes of such an a, which is read once for every tile across
 NARROW = 96  # bytes in a row of b: up to here, the tiles of the routine would be half empty
 NARROW_FACTOR = 1 << 18  # bytes of such a b that stay in the cache while rows of a pass by
 LOW, SHORT_SUM = 32, 64  # rows of a and products in a sum: up to here, packing b costs more than reading it in place several times
@@ -39,10 +41,26 @@ def is_small(
     return small | (at_most(multiplications, PARALLEL - 1) & at_most(k * n * itemsize, NEAR))
 
 
-def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
+def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...], registers: int) -> bool:
+    """Whether the right factor, with these strides, is packed by a CPU with so many registers for vectors."""
+    return pays_to_pack(a, b, strides) and (strides[1] != 1 or not is_near(a, b, registers))
+
+
+def pays_to_pack(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
     """Whether the right factor, with these strides, and the whole product are large enough for packing to pay off."""
     (m, k), n = map(hint_of, a.shape), hint_of(b.shape[1])
     return a.dtype.kind == "f" and 1 not in (m, n) and not is_small(m, n, k, b.dtype.itemsize, strides[1] == 1)
+
+
+def is_near(a: TensorType, b: TensorType, registers: int) -> bool:
+    """Whether the caches serve tiles of both factors as fast as packed ones. The routine would also fill up its last tile with zeros.
+
+    Higher tiles read b less often, and of a low product, every element of b is read only a few times: it may come from further away.
+    """
+    if not is_static(*a.shape, *b.shape):
+        return False
+    of_any, of_low = NEAR_FACTORS[registers]
+    return a.nbytes <= NEAR_ROWS and b.nbytes <= (of_low if a.shape[0] <= LOW else of_any)
 
 
 def reads_in_place(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:

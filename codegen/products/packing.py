@@ -14,6 +14,7 @@ from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.plan import Place, Plan
 from adjit.ir.sizes import is_symbolic
+from adjit.ir.target import Target
 from adjit.ir.types import DType, Shape
 
 from . import choice, cutting
@@ -32,9 +33,9 @@ class Factor(NamedTuple):
 class Packing:
     """The factors that each loop packs: `loops` maps the id of a loop to its factors and their places; `bytes` is their total size."""
 
-    def __init__(self, block: Block, plan: Plan, vector_bytes: int) -> None:
+    def __init__(self, block: Block, plan: Plan, target: Target) -> None:
         self.plan = plan
-        self.vector_bytes = vector_bytes
+        self.vector_bytes, self.registers = target.vector_bytes, target.vector_registers
         self.loops: dict[int, dict[Factor, Place]] = {}
         self.bytes = 0
         self._visit(block, {})
@@ -59,7 +60,8 @@ class Packing:
         if not isinstance(b, Value) or any(map(is_symbolic, b.type.shape)):
             return False
         strides = self.plan.windows[id(b)].layout.strides
-        return choice.packs_factor(assumed_type(a.type), b.type, strides) and not choice.reads_in_place(a.type, b.type, strides)
+        packs = choice.packs_factor(assumed_type(a.type), b.type, strides, self.registers)
+        return packs and not choice.reads_in_place(a.type, b.type, strides)
 
     def _factor(self, b: Operand) -> Factor:
         root, layout = self.plan.windows[id(b)]

@@ -43,7 +43,8 @@ def is_contraction(target: Window, a: Window, b: Window) -> bool:
     """Whether a product is always computed in place; with a size that is known only at run time, the kernel decides."""
     if not is_static(*a.type.shape, *b.type.shape):
         return False
-    if not packs_factor(a.type, b.type, b.strides) or reads_in_place(a.type, b.type, b.strides):
+    registers = a.text.target.vector_registers
+    if not packs_factor(a.type, b.type, b.strides, registers) or reads_in_place(a.type, b.type, b.strides):
         return True
     return target.strides[1] != 1 and not isinstance(target, Hosted)
 

@@ -10,9 +10,15 @@ import pytest
 
 from adjit.codegen.compile import compile_func
 from adjit.codegen.native import Native
+from adjit.codegen.products import choice
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.passes.pipeline import OPTIMIZE
+
+
+@pytest.fixture(autouse=True)
+def _far(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "NEAR_ROWS", -1)  # factors of this size would be read in place
 
 
 def check(text: str, *arrays: Any, rtol: float = 1e-9) -> Native:

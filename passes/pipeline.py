@@ -6,11 +6,13 @@ A `Pipeline` is itself a pass. `ADJIT_VERIFY=1` verifies the function after ever
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TypeAlias
 
 from adjit.ir.environment import is_set
 from adjit.ir.errors import VerifyError
 from adjit.ir.func import Func, Stmt
+from adjit.ir.ops.base import REGISTRY
 from adjit.ir.target import USUAL, Target
 
 from .autodiff.transparent import drop_custom_gradients
@@ -36,9 +38,7 @@ from .simplify.cse import eliminate_common_subexpressions
 from .simplify.dce import eliminate_dead_code
 from .simplify.fold import fold
 from .simplify.scatters import scatter_updates
-from .simplify.selections import select_parts
 from .simplify.simplify import simplify
-from .simplify.triangles import substitute_triangles
 from .targeted import takes_target
 
 Pass: TypeAlias = Callable[..., Func]  # takes a Func, and also a Target if it is marked by `for_target`
@@ -90,6 +90,22 @@ def verified(func: Func, after: str, known: dict[int, Stmt]) -> None:
         error.add_note(f"found after the pass {after!r} on @{func.name}")
         raise
 
+
+def late(name: str, module: str, op: str) -> Pass:
+    """A pass that changes programs with a certain op only, and is imported once that op is: see `ir.ops.late`."""
+
+    def run(func: Func) -> Func:
+        if op not in REGISTRY:
+            return func
+        found: Pass = getattr(import_module(module, __package__), name)
+        return found(func)
+
+    run.__name__ = name
+    return run
+
+
+substitute_triangles = late("substitute_triangles", ".simplify.triangles", "solve_with")
+select_parts = late("select_parts", ".simplify.selections", "argsort")
 
 # `simplify` runs again after CSE, since `sub(x, x)` and similar patterns only show once common subexpressions are merged. Values hoisted
 # out of a loop and out of its adjoint are often equal, which the second CSE finds.

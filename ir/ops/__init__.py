@@ -3,6 +3,8 @@
 Each module lists its functions in `__all__`; op classes are imported from their modules.
 """
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from .. import vocabulary
@@ -15,34 +17,45 @@ from .base import Op as Op
 from .base import apply as apply
 from .base import perform as perform
 from .bases import *
-from .cholesky import *
 from .complex import *
 from .create import *
 from .division import *
 from .effects import *
 from .elementary import *
-from .factor import *
 from .index import *
 from .join import *
 from .keys import *
 from .linalg import *
 from .logic import *
-from .lu import *
 from .maps import *
 from .powers import *
-from .qr import *
 from .reduce import *
-from .select import *
 from .shape import *
-from .solve import *
-from .sort import *
-from .triangular import *
 
 if TYPE_CHECKING:
+    from .cholesky import *
     from .convolution import *
+    from .factor import *
+    from .lu import *
     from .pooling import *
+    from .qr import *
     from .random import *
     from .scan import *
+    from .select import *
+    from .solve import *
+    from .sort import *
+    from .triangular import *
+
+
+class _Functions(ModuleType):
+    """This module: a function keeps its name when a module of the same name is imported, such as `solve`."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        is_module = isinstance(value, ModuleType) and name in late.MODULE_OF
+        super().__setattr__(name, getattr(value, name) if is_module else value)
+
+
+sys.modules[__name__].__class__ = _Functions
 
 
 def __getattr__(name: str) -> object:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 
-# The functions of `ir.ops` that the first access loads, by module. None has the name of its module, which would hide it once it is loaded.
+# The functions of `ir.ops` that the first access loads, by module.
 FUNCTIONS = {
+    "cholesky": ("cholesky",),
     "convolution": ("conv", "conv_transpose", "same_padding"),
+    "factor": ("slogdet",),
+    "lu": ("lu",),
     "pooling": ("avg_pool", "max_pool"),
+    "qr": ("qr",),
     "random": ("random_bits", "random_fold_in", "random_integers", "random_key", "random_normal", "random_split", "random_uniform"),
     "scan": ("cumprod", "cumsum"),
+    "select": ("select", "top_k"),
+    "solve": ("solve",),
+    "sort": ("argsort", "sort"),
+    "triangular": ("solve_triangular",),
 }
 MODULE_OF = {name: module for module, names in FUNCTIONS.items() for name in names}
 MODULES = (*FUNCTIONS, "attention", "collective", "fft", "lu_parts", "special", "spectral")
@@ -22,6 +31,6 @@ def function(name: str) -> object:
     return getattr(import_module(f"{__package__}.{MODULE_OF[name]}"), name)
 
 
-def load() -> None:
-    for module in MODULES:
+def load(modules: Iterable[str] = MODULES) -> None:
+    for module in modules:
         import_module(f"{__package__}.{module}")

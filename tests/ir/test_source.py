@@ -14,6 +14,7 @@ import pytest
 from adjit.ir import source_helpers
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Func
+from adjit.ir.ops import late
 from adjit.ir.ops.base import REGISTRY, Op
 from adjit.ir.ops.control import Region
 from adjit.ir.ops.maps import Map
@@ -27,6 +28,8 @@ from tests.ops.cases_collective import CASES as COLLECTIVE
 from tests.ops.harness import Row, func_of
 from tests.ops.test_rows import ROWS as EVERY_ROW
 from tests.ops.test_rows import SMOOTH as EVERY_SMOOTH_ROW
+
+late.load(late.FUNCTIONS)
 
 ROWS, SMOOTH = ([row for row in rows if row not in COLLECTIVE] for rows in (EVERY_ROW, EVERY_SMOOTH_ROW))  # those need MPI
 

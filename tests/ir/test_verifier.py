@@ -15,6 +15,7 @@ from adjit.ir.errors import VerifyError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal
+from adjit.ir.ops import late
 from adjit.ir.ops.base import REGISTRY, Op, apply
 from adjit.ir.ops.control import For, Fuse, If, Region, While
 from adjit.ir.ops.create import Constant
@@ -25,6 +26,8 @@ from adjit.ir.parser import parse_func
 from adjit.ir.types import BOOL, C64, F32, F64, I64, StackType, TensorType
 from adjit.ir.verifier import verify
 from adjit.passes.complex import split_complex
+
+late.load(late.FUNCTIONS)
 
 SCALAR, INDEX, CONDITION = TensorType(F64), TensorType(I64), TensorType(BOOL)
 

@@ -1,6 +1,7 @@
 """Text -> Func: parses everything that `ir.printer` prints. A ParseError shows line, column and span.
 
-    func     = "func" "@"name ["[" symbols "]"] params "->" types ["saving" types] ["arena" bytes] [location] body
+    func     = "func" "@"name ["[" symbols "]"] params "->" types ["saving" types] ["arena" bytes ["sized" "[" sizes "]"]]
+               [location] body
     params   = "(" binders ")" ["given" "(" binders ")"]
     body     = "{" stmts "return" [operands] ["saving" operands] ["updating" "%"name "=" operand, ...] "}"
     symbols  = name "=" size ["in" size ".." [size]], ...
@@ -38,7 +39,7 @@ from .types import TensorType
 
 T = TypeVar("T")
 
-_PLACE = re.compile(r"([a-z]+\+[0-9]{1,18}|%[\w.]+)(?:\+([0-9]{1,18})\[((?:-?[0-9]{1,18}(?:,-?[0-9]{1,18})*)?)\])?")
+_PLACE = re.compile(r"[a-z]+\+[0-9]{1,18}|%[\w.]+")
 
 
 def parse_func(text: str) -> Func:
@@ -91,7 +92,7 @@ class _Parser:
         self.scope: dict[str, Value] = {}
         self.order: list[str] = []  # the names in scope, innermost last
         self.file: str | None = None
-        self.places: list[tuple[_Binder, str, int]] = []
+        self.places: list[tuple[_Binder, str, Layout | None, int]] = []
         self.registers: set[int] = set()  # ids of statements, as in Plan
         self.defined: dict[str, Value] = {}  # every name of the function, for windows into buffers defined later
 
@@ -117,6 +118,10 @@ class _Parser:
             scan.expect("(")
             saving = self.listed(")", scan.type)
         arena = scan.integer() if scan.accept_word("arena") else None
+        sized = list[int]()
+        if arena is not None and scan.accept_word("sized"):
+            scan.expect("[")
+            sized = self.listed("]", scan.size)
         location = self.location()
         self.file = location.file if location else None
         scan.expect("{")
@@ -130,7 +135,10 @@ class _Parser:
         scan.end_line()
         scan.expect("}")
         scan.end_line()
-        return Func(name, Block(params, stmts, results, saved), given, updates, location, self.plan(arena))
+        plan = self.plan(arena, sized)
+        if plan is not None:
+            _place_rows(plan, stmts)
+        return Func(name, Block(params, stmts, results, saved), given, updates, location, plan)
 
     def given(self, params: list[Value]) -> list[Value]:
         """Binders of further parameters, or names of parameters already listed."""
@@ -290,7 +298,7 @@ class _Parser:
         # The text lists the carried values once; each block has its own parameters.
         twins = [c._replace(value=Value(c.value.type, c.value.name)) for c in carry]
         twin_of = {id(c): twin for c, twin in zip(carry, twins, strict=True)}
-        self.places += [(twin_of[id(binder)], text, at) for binder, text, at in self.places[planned:]]
+        self.places += [(twin_of[id(binder)], text, layout, at) for binder, text, layout, at in self.places[planned:]]
         tail = self.tail(op_class, [r.type for r in results], name)
         condition = self.region(carry, [CONDITION], phase, "cond")
         self.scan.expect_word("do")
@@ -403,7 +411,12 @@ class _Parser:
             text = self.scan.match(_PLACE)
             if text is None:
                 self.scan.fail_here("expected a place like arena+128")
-            self.places.append((binder, text, self.scan.start))
+            at, layout = self.scan.start, None
+            if self.scan.accept("+"):
+                offset = self.scan.size()
+                self.scan.expect("[")
+                layout = Layout(offset, tuple(self.listed("]", self.scan.size)))
+            self.places.append((binder, text, layout, at))
         return binder
 
     def binder_of(self, name: str, type: TensorType, start: int | None = None, end: int | None = None) -> _Binder:
@@ -445,29 +458,35 @@ class _Parser:
         line = scan.integer()
         return Location(file if file is not None else self.file or "", line, scan.integer() if scan.accept(":") else 0)
 
-    def plan(self, arena: int | None) -> Plan | None:
+    def plan(self, arena: int | None, sized: list[int]) -> Plan | None:
         if arena is None:
-            for _, text, at in self.places[:1]:
+            for _, text, _, at in self.places[:1]:
                 self.scan.fail("a place needs `arena` and its size in the function's head", at, at + len(text))
             return None
-        plan = Plan(arena, registers=self.registers)
-        for binder, text, at in self.places:
-            found = _PLACE.fullmatch(text)
-            assert found is not None
-            where, offset, strides = found.groups()
+        plan = Plan(arena, registers=self.registers, sized=sized)
+        for binder, where, given, at in self.places:
             try:
                 root = self.defined[where[1:]] if where.startswith("%") else binder.value
                 if root is binder.value:
                     plan.places[id(root)] = Place.parse(where)
             except (KeyError, ParseError):
-                self.scan.fail(f"{where} is not a place", at, at + len(text))
-            layout = Layout.contiguous(binder.value.type.shape)
-            if offset is not None:
-                layout = Layout(int(offset), tuple(int(s) for s in strides.split(",") if s))
+                self.scan.fail(f"{where} is not a place", at, at + len(where))
+            layout = given or Layout.contiguous(binder.value.type.shape)
             if len(layout.strides) != binder.value.type.rank:
-                self.scan.fail(f"{len(layout.strides)} strides for {binder.value.type}", at, at + len(text))
+                self.scan.fail(f"{len(layout.strides)} strides for {binder.value.type}", at, at + len(where))
             plan.windows[id(binder.value)] = BufferView(root, layout)
         return plan
+
+
+def _place_rows(plan: Plan, stmts: Sequence[Stmt]) -> None:
+    """Values inside `rows` that have no place are in the buffer of one row."""
+    for stmt in stmts:
+        for block in stmt.blocks:
+            _place_rows(plan, block.stmts)
+        if stmt.op.name == "rows":
+            for value in (r for s in stmt.blocks[0].stmts for r in s.results if isinstance(r, Value) and id(r) not in plan.windows):
+                plan.rows.add(id(value))
+                plan.windows[id(value)] = BufferView(value, Layout.contiguous(value.type.shape))
 
 
 _FORMS = {"if": _Parser.if_, "for": _Parser.for_, "while": _Parser.while_}

@@ -12,7 +12,8 @@
 - Types are written at binders. A literal operand is bare if its type follows from its position, else typed (`0.0:f32[3]`): `literal_type`.
 - Names come from the user's variables and are made unique; values without a name are numbered in textual order.
 - `backward:` and `forward:` mark phase changes; a region begins in the phase of its statement.
-- A planned Func shows its buffers: `%h: f64[3] @arena+128 = ...`, and `@%h` or `@%h+2[1,3]` (offset, strides) for a window into one;
+- A planned Func shows its buffers: `%h: f64[3] @arena+128 = ...`, and `@%h` or `@%h+2[1,3]` (offset, strides) for a window into one; the
+  head has the bytes of the arena, and of the buffers `sized+0`, `sized+1`, ... whose sizes are known only at run time;
   a region that runs in registers has `@registers`.
 
 - A function with symbolic sizes declares them, with the size of the call that was traced and the range of valid sizes:
@@ -164,6 +165,7 @@ class _Printer:
             head += f" saving {_types_text(saving)}"
         if self.plan is not None:
             head += f" arena {self.plan.arena_bytes}"
+            head += f" sized [{', '.join(map(str, self.plan.sized))}]" if self.plan.sized else ""
         self.lines.append(f"{head}{self.location_text(func.location, inherit=False)} {{")
         self.stmts(block.stmts, "", "forward")
         updates = ", ".join(f"{self.names.of(p)} = {self.operand(x, p.type)}" for p, x in func.updates)

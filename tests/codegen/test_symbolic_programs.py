@@ -15,6 +15,8 @@ from adjit.codegen.native import Native
 from adjit.ir.errors import NotGeneral
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
+from adjit.ir.printer import print_func
+from adjit.ir.verifier import verify
 from adjit.passes.pipeline import OPTIMIZE
 from tests.runtime.test_dynamic import DISCRETE, PROGRAMS, general, summed
 
@@ -77,3 +79,15 @@ def test_memory_that_cannot_exist_is_refused() -> None:
 def test_what_has_no_code_for_all_sizes_says_so() -> None:
     with pytest.raises(NotGeneral, match="print"):
         native_of('func @f[B=32](%x: f32[B]) -> f32[B] {\nprint %x {template="{}"}\n%y: f32[B] = add %x, 1.0\nreturn %y\n}')
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_text_of_a_planned_program(name: str) -> None:
+    """With its buffers, offsets and strides, which may depend on sizes: printed, parsed and verified."""
+    fn = PROGRAMS[name] if name in DISCRETE else aj.value_and_grad(summed(PROGRAMS[name]))
+    axes = [(0, 0)] if name == "written" else [(0, 0), (0, 1)]  # the end of a row there is nothing for some lengths
+    program, _ = general(fn, (np.random.default_rng(0).normal(size=(9, 4)),), axes)
+    text = print_func(OPTIMIZE(program.func))
+    again = parse_func(text)
+    verify(again)
+    assert print_func(again) == text

@@ -98,10 +98,21 @@ class _Cut:
     @property
     def pays_off(self) -> bool:
         """Whether there are several chunks, with not too many partial results."""
-        if isinstance(self.total, int) and self.total < 2:
+        if (isinstance(self.total, int) and self.total < 2) or not all(map(self._is_dense, self.partial)):
             return False
         few = hint_of(self.partial_bytes) <= MAX_PARTIALS
         return few and (self.sized is not None or not isinstance(self.count, int) or self.count >= 2)
+
+    def _is_dense(self, k: int) -> bool:
+        """Whether the output of a reduction has no gaps, like its partial results: one box of a padded nest writes a part of the output."""
+        r = self.spec.reductions[k]
+        step: Expr = 1
+        for axis in reversed([axis for axis in range(len(self.spec.domain)) if axis not in r.axes]):
+            n, gap = self.spec.domain[axis], r.output.strides[axis] - step
+            if not (isinstance(n, int) and n == 1) and not (isinstance(gap, int) and gap == 0):
+                return False
+            step = step * n
+        return True
 
     @property
     def _slots(self) -> Expr:

@@ -91,3 +91,18 @@ def test_the_text_of_a_planned_program(name: str) -> None:
     again = parse_func(text)
     verify(again)
     assert print_func(again) == text
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("shape", [(300, 5), (40, 3), (5, 3)])
+def test_sums_over_parts_of_a_padded_array(shape: tuple[int, int], dynamic: bool) -> None:
+    """The parts are parts of the result as well, with gaps between their rows: chunks of them have no partial results of their own."""
+
+    def loss(x: Any) -> Any:
+        return np.sum(np.sin((x[:, None] * x[None])[..., -1]))
+
+    x = np.random.default_rng(0).normal(size=shape)
+    last = x[:, -1]
+    want = np.zeros(shape)
+    want[:, -1] = 2 * np.cos(np.outer(last, last)) @ last
+    np.testing.assert_allclose(aj.function(aj.grad(loss), dynamic=dynamic, threads=2)(x), want, atol=1e-11)

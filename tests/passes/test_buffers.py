@@ -1007,7 +1007,7 @@ def test_buffers_of_sizes_known_at_run_time_follow_the_arena() -> None:
         }
         """,
         """
-        func @f[B=64](%x: f64[B,16] @param+0, %w: f64[16,16] @param+1) -> f64[B,16] arena 0 {
+        func @f[B=64](%x: f64[B,16] @param+0, %w: f64[16,16] @param+1) -> f64[B,16] arena 0 sized [128*B, 128*B] {
           %a: f64[B,16] @sized+0 = matmul %x, %w
           %b: f64[B,16] @sized+1 = matmul %a, %w
           %c: f64[B,16] @sized+0 = matmul %b, %w

@@ -18,6 +18,7 @@ class Var:
     """A loop variable, or a size that is known when the program runs. Both are at least 0. Equal if the names are."""
 
     __slots__ = ("name",)
+    __match_args__ = ("name",)
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -45,6 +46,7 @@ class Quotient:
     """`dividend // divisor`, for a positive divisor."""
 
     __slots__ = ("dividend", "divisor")
+    __match_args__ = ("dividend", "divisor")
 
     def __init__(self, dividend: Symbolic, divisor: int) -> None:
         self.dividend, self.divisor = dividend, divisor
@@ -61,6 +63,7 @@ class Quotient:
 
 class Minimum:
     __slots__ = ("a", "b")
+    __match_args__ = ("a", "b")
 
     def __init__(self, a: Expr, b: Expr) -> None:
         self.a, self.b = a, b

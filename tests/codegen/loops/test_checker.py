@@ -92,6 +92,13 @@ def test_planned_programs_are_accepted(name: str) -> None:
 # ---- mutations: each changes one thing in one node; a broken program must not pass
 
 
+def shown(node: Node) -> str:
+    """A node with its fields."""
+    if not dataclasses.is_dataclass(node):
+        return str(node)
+    return f"{type(node).__name__}({', '.join(f'{f.name}={getattr(node, f.name)}' for f in dataclasses.fields(node))})"
+
+
 def lists(nodes: list[Node]) -> Iterator[list[Node]]:
     yield nodes
     for node in nodes:
@@ -239,10 +246,10 @@ def mutations(program: LoopProgram) -> Iterator[tuple[str, LoopProgram]]:
                 case Call():
                     changed = list(call_mutations(node, program.extents))
             for each in changed:
-                yield f"{node} became {each}", replaced(program, number, k, [each])
+                yield f"{shown(node)} became {shown(each)}", replaced(program, number, k, [each])
             if isinstance(node, Loop | Vector | Row | Open | Fold | Spill | Close | Finish | Merge | Tile):
-                yield f"{node} was removed", replaced(program, number, k, [])
-                yield f"{node} was doubled", replaced(program, number, k, [node, node])
+                yield f"{shown(node)} was removed", replaced(program, number, k, [])
+                yield f"{shown(node)} was doubled", replaced(program, number, k, [node, node])
 
 
 def replaced(program: LoopProgram, number: int, k: int, nodes: list[Any]) -> LoopProgram:

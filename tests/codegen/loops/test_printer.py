@@ -83,8 +83,8 @@ kernel k0(%p0: 576 bytes, %p1: 288 bytes, %p2: 256 bytes) {
 
 def test_a_large_product_is_a_call() -> None:
     """One that no number of threads divides into strips of equal size: all threads compute it together."""
-    loops = aj.function(lambda x: x @ x).inspect(np.ones((307, 307))).loops
-    assert re.search(r"call \S+ writes %p0\[307\*i0 \+ i1\] for i0 in 0\.\.307, i1 in 0\.\.307 reads %p1\[", loops)
+    loops = aj.function(lambda x: x @ x).inspect(np.ones((607, 607))).loops
+    assert re.search(r"call \S+ writes %p0\[607\*i0 \+ i1\] for i0 in 0\.\.607, i1 in 0\.\.607 reads %p1\[", loops)
 
 
 def test_narrow_borders_are_not_vectorised_across_rows() -> None:

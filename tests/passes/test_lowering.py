@@ -129,6 +129,36 @@ def test_conjugations_between_transforms_that_are_both_conjugated() -> None:
     )
 
 
+def test_conjugations_move_inside_of_branches() -> None:
+    rewrites(
+        conjugate_operands,
+        """
+        func @f(%x: c128[4], %p: bool[]) -> c128[4] {
+          %r: c128[4] = if %p {
+            %a: c128[4] = fft %x {axis=0}
+            %b: c128[4] = conj %a
+            yield %b
+          } else {
+            yield %x
+          }
+          return %r
+        }
+        """,
+        """
+        func @f(%x: c128[4], %p: bool[]) -> c128[4] {
+          %r: c128[4] = if %p {
+            %0: c128[4] = conj %x
+            %b: c128[4] = fft %0 {axis=0, inverse=true}
+            yield %b
+          } else {
+            yield %x
+          }
+          return %r
+        }
+        """,
+    )
+
+
 def test_parts_that_are_computed_are_transformed_as_planes() -> None:
     rewrites(
         split_complex,

@@ -158,9 +158,12 @@ def count(stmts: Iterable[Stmt]) -> int:
 
 
 class Func:
-    """A whole function. `given` are parameters saved by the forward function; `updates` are those overwritten at the end (variables)."""
+    """A whole function. `given` are parameters saved by the forward function; `updates` are those overwritten at the end (variables).
 
-    __slots__ = ("name", "block", "given", "updates", "location", "plan")
+    `writes` are the values that were assigned to variables on the way, as traced: what is read of a variable after that.
+    """
+
+    __slots__ = ("name", "block", "given", "updates", "location", "plan", "writes")
 
     def __init__(
         self,
@@ -170,9 +173,11 @@ class Func:
         updates: Sequence[tuple[Value, Operand]] = (),
         location: Location | None = None,
         plan: Any = None,
+        writes: Sequence[tuple[Value, Operand]] = (),
     ) -> None:
         self.name = name
         self.block = block
+        self.writes = tuple(writes)
         self.given = tuple(given)
         self.updates = tuple(updates)
         self.location = location

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from adjit.ir import ops
 from adjit.ir.builder import Builder
 from adjit.ir.environment import is_set
 from adjit.ir.func import Block, Func, Value
@@ -206,7 +207,8 @@ def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
     """Return `@f.pull` and the mask of parameters that it returns cotangents of.
 
     It takes the parameters, and the cotangents of the results in `given`. Parameters that no derivative reaches are not in the mask: for
-    the tape they are unconnected, which differs from zero.
+    the tape they are unconnected, which differs from zero. What is read of a variable after an assignment is the variable again: its
+    derivative is one by the variable, as in eager code and in TensorFlow, and none by what was assigned.
     """
     from adjit.passes.simplify.dce import eliminate_repeated_checks  # noqa: PLC0415 - as in `optimize`
 
@@ -216,7 +218,12 @@ def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
     stmts = silenced(func.stmts)
     with Builder([*func.params, *seeds]) as builder:
         builder.stmts.extend(stmts)
-        found = dict(zip(map(id, sources), backpropagate(stmts, targets, seeds, sources), strict=True))
+        rereads = [(p, new) for p, new in func.writes if any(p is s for s in sources)]
+        values = [*sources, *(new for _, new in rereads)]
+        found: dict[int, Operand] = {}
+        for value, cotangent in zip([*sources, *(p for p, _ in rereads)], backpropagate(stmts, targets, seeds, values), strict=True):
+            if cotangent is not None:
+                found[id(value)] = ops.add(found[id(value)], cotangent) if id(value) in found else cotangent
         cotangents = [found.get(id(p)) for p in func.params]
         block = builder.finish([c for c in cotangents if c is not None])
     pull = func.replace(name=f"{func.name}.pull", block=block, updates=(), plan=None)

@@ -175,5 +175,5 @@ def _emit_loop(
     left: Iterator[Operand] = iter(results)
     values = [carry.result(left) for carry in carries]
     for cell in cells:
-        trace.written[id(cell)] = next(left)
+        trace.wrote(cell, next(left))
     return values

@@ -61,6 +61,7 @@ class Trace(Builder):
         self._named: tuple[Value, ...] = ()
         if parent is None:
             self.capture = self.capture_array
+            self.writes: list[tuple[Value, Operand]] = []  # what was assigned to variables, outside of branches and loops
             self.arguments: Sequence[Traced] = ()
             self.functions: dict[int, FunctionType] = {}  # those of the user that have been called, by id
             self.doubles: dict[int, tuple[Array, Array]] = {}
@@ -223,7 +224,16 @@ class Trace(Builder):
         (value,) = self.emit(Detach(), (operand,))
         value.name, self._named = cell.name, ()
         self.written[id(cell)] = value
+        if self is self.root():  # those of branches and loops may not happen
+            self.writes.append((self.cell_parameter(cell), value))
         return value
+
+    def wrote(self, cell: Cell, value: Operand) -> None:
+        """Set the variable's value to what a branch or a loop left in it."""
+        if self is self.root():
+            self.write(cell, value)
+        else:
+            self.written[id(cell)] = value
 
     # ---- completion
 
@@ -235,7 +245,7 @@ class Trace(Builder):
         block = self.finish(results)  # may capture arrays, so parameters are listed after it
         params = [*arguments, *(p for _, p in self._cells.values()), *(p for *_, p in self._captures)]
         updates = [(self._cells[key][1], value) for key, value in self.written.items()]
-        return Func(self.name, Block(params, block.stmts, block.results), updates=updates, location=location)
+        return Func(self.name, Block(params, block.stmts, block.results), updates=updates, location=location, writes=self.writes)
 
     @property
     def cells(self) -> list[Cell]:
@@ -249,6 +259,7 @@ class Trace(Builder):
         """Release everything: a leaked value must not keep the whole trace alive."""
         self.stmts: list[Stmt] = []
         self.written = {}
+        self.writes = []
         self._cells, self._captures, self._captured, self.stand_ins, self.arguments, self.doubles, self.parts = {}, [], {}, {}, (), {}, {}
         self.sources = {}
         self.functions = {}

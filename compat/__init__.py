@@ -120,7 +120,11 @@ def grad_pass_through(f: _Any) -> _Any:
     def passing(*args: _Any, **kwargs: _Any) -> _Any:
         @custom_gradient
         def through(*operands: _Any) -> _Any:
-            return f(*operands, **kwargs), lambda *upstream: upstream[0] if len(upstream) == 1 else list(upstream)
+            def grad(*upstream: _Any, variables: _Any = ()) -> _Any:
+                gradients = upstream[0] if len(upstream) == 1 else list(upstream)
+                return (gradients, [None] * len(variables)) if variables else gradients
+
+            return f(*operands, **kwargs), grad
 
         return through(*args)
 

@@ -126,7 +126,8 @@ class Buffer:
     @staticmethod
     def of(elements: Elements) -> Buffer:
         """The elements of an array that was made outside of the trace."""
-        rows = elements.stack() if elements.size else elements.dtype.dtype.type(0).item()
+        known = elements.shape.is_fully_defined() or any(item is not None for item in elements.items)
+        rows = elements.stack() if known else elements.dtype.dtype.type(0).item()
         return Buffer(rows, elements.size, elements.dtype, elements.grows, elements.grows)
 
     @property

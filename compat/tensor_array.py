@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from adjit.tracer.pytree import register_pytree_node
 from adjit.tracer.regions import is_traced
@@ -160,26 +160,53 @@ class TensorArray:
         return self._held.shape
 
 
-def _taken_apart(array: TensorArray) -> tuple[list[Any], Any]:
-    """The rows, and their number where it may be known only at run time: then there are rows to spare, so that loops can add some."""
-    held = array._held if isinstance(array._held, Buffer) else Buffer.of(array._held)
-    if held.spare and tracing():
-        return [held.roomy(), held.size], (held.dtype, None, held.grows, True)
-    return [held.rows], (held.dtype, held.size, held.grows, False)
+class _Eager(NamedTuple):
+    """What an array outside of a trace is, besides the elements that were written."""
+
+    written: tuple[bool, ...]
+    dtype: Any
+    shape: TensorShape
+    grows: bool
+    infers: bool
+    clears: bool
 
 
-def _rebuilt(kept: tuple[Any, int | None, bool, bool], children: Any) -> TensorArray:
-    dtype, size, grows, spare = kept
-    rows, count = children if spare else (*children, size)
-    if spare and not is_traced(count):
-        count = int(count)
-    buffer = Buffer(rows, count, dtype, grows, spare or grows)
+class _Traced(NamedTuple):
+    """What an array in a trace is, besides its rows, and besides their number where that may be known only at run time."""
+
+    size: int | None
+    dtype: Any
+    grows: bool
+
+
+def _taken_apart(array: TensorArray) -> tuple[list[Any], _Eager | _Traced]:
+    """In a trace, an array whose number of rows may be known only at run time has rows to spare, so that loops can add some."""
+    held = array._held
+    if isinstance(held, Elements) and not tracing():
+        items = [item for item in held.items if item is not None]
+        there = tuple(item is not None for item in held.items)
+        return items, _Eager(there, held.dtype, held.shape, held.grows, held.infers, held.clears)
+    buffer = Buffer.of(held) if isinstance(held, Elements) else held
+    if buffer.spare:
+        return [buffer.roomy(), buffer.size], _Traced(None, buffer.dtype, buffer.grows)
+    return [buffer.rows], _Traced(buffer.size, buffer.dtype, buffer.grows)
+
+
+def _rebuilt(kept: _Eager | _Traced, children: Any) -> TensorArray:
+    if isinstance(kept, _Eager):
+        rest = iter(children)
+        items = [next(rest) if there else None for there in kept.written]
+        elements = Elements(items, kept.dtype, kept.shape, kept.grows, kept.infers, kept.clears)
+        return TensorArray._of(Buffer.of(elements) if tracing() else elements)
+    rows, count = children if kept.size is None else (*children, kept.size)
+    count = count if is_traced(count) else int(count)
+    buffer = Buffer(rows, count, kept.dtype, kept.grows, kept.size is None)
     if tracing():
-        if spare and isinstance(count, int) and buffer.written:
+        if kept.size is None and isinstance(count, int) and buffer.written:
             buffer.rows = rows[:count]
         return TensorArray._of(buffer)
     items = [rows[i] for i in range(count)] if buffer.written else [None] * count
-    return TensorArray._of(Elements(items, dtype, buffer.shape, grows, True, False))
+    return TensorArray._of(Elements(items, kept.dtype, buffer.shape, kept.grows, True, False))
 
 
 register_pytree_node(TensorArray, _taken_apart, _rebuilt)

@@ -115,6 +115,10 @@ def test_gradients_that_pass_through():
         y = 3.0 * tf.grad_pass_through(tf.round)(x)
     assert float(y) == 6.0
     assert float(tape.gradient(y, x)) == 3.0
+    w = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = tf.grad_pass_through(w.assign)(x * 3.0)
+    assert float(tape.gradient(y, x)) == 3.0
     assert [float(t) for t in tf.tuple([1.0, tf.constant(2.0)])] == [1.0, 2.0]
 
 

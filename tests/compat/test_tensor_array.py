@@ -155,3 +155,22 @@ class TestEager:
         f = tf.function(lambda array: array.write(0, 2.0 * array.read(1)))
         out = f(tf.TensorArray(tf.float32, size=2).unstack([1.0, 5.0]))
         np.testing.assert_array_equal(out.stack(), [10.0, 5.0])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function])
+def test_loops_and_branches_as_functions(wrap):
+    def f(x):
+        def body(i, out):
+            return i + 1, tf.cond(x[i] > 0, lambda: out.write(i, x[i] ** 2), lambda: out.write(i, x[i]))
+
+        start = tf.TensorArray(tf.int32, size=x.shape[0])
+        _, out = tf.while_loop(lambda i, out: i < x.shape[0], body, (tf.constant(0), start))
+        return out.stack()
+
+    np.testing.assert_array_equal(wrap(f)(tf.range(-2, 3)), [-2, -1, 0, 1, 4])
+
+
+def test_partly_written_arrays_are_arguments():
+    f = tf.function(lambda array: array.write(0, [1.0, 2.0]).stack())
+    np.testing.assert_array_equal(f(tf.TensorArray(tf.float32, size=2)), [[1.0, 2.0], [0.0, 0.0]])
+    np.testing.assert_array_equal(f(tf.TensorArray(tf.float32, size=2).write(1, [3.0, 4.0])), [[1.0, 2.0], [3.0, 4.0]])

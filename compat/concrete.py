@@ -56,17 +56,25 @@ class ConcreteFunction:
     def _structured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, list[Any]]:
         """The leaves of each parameter, from arguments as the Python function takes them; raises TypeError if they do not match."""
         bound = self._parameters.bind_partial(*self._instance, *args, **kwargs).arguments
+        for name, kind in ((p.name, p.kind) for p in self._parameters.parameters.values()):
+            if name in bound and name not in self._templates and kind is kind.VAR_POSITIONAL:
+                raise TypeError("too many positional arguments")
+            if name in bound and name not in self._templates and kind is kind.VAR_KEYWORD:
+                raise TypeError(f"got an unexpected keyword argument {next(iter(bound[name]))!r}")
         out: dict[str, list[Any]] = {}
         for name, template in self._templates.items():
             wanted, tree = flatten(template)
             if name not in bound and any(isinstance(leaf, TensorSpec) for leaf in wanted):
-                raise TypeError(f"missing a required argument: {name!r}")
+                kind = self._parameters.parameters[name].kind
+                first = f"{name}_0" if kind is kind.VAR_POSITIONAL else next(iter(template)) if kind is kind.VAR_KEYWORD else name
+                raise TypeError(f"missing a required argument: {first!r}")
             found, its = flatten(bound[name]) if name in bound else (wanted, tree)
             if its != tree:
-                raise TypeError(f"{name!r} does not have the structure {type_text(template)}")
+                kind_text = "a Dict" if isinstance(template, dict) else type(template).__name__
+                raise TypeError(f"Can not cast {bound[name]!r} to {kind_text}: {name!r} does not have the structure {type_text(template)}")
             for leaf, x in zip(wanted, found, strict=True):
                 if isinstance(leaf, Static) and x is not leaf and not same_value(x, leaf.value):
-                    raise TypeError(f"{name!r} is {leaf.value!r} in this trace, not {x!r}")
+                    raise TypeError(f"Can not cast {x!r} to {type_text(leaf)}: {name!r} is {leaf.value!r} in this trace, not {x!r}")
             out[name] = found
         return out
 

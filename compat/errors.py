@@ -191,4 +191,4 @@ def missing(space: str, instead: str) -> Callable[[str], NoReturn]:
 
 
 def __dir__() -> list[str]:
-    return [name for name in public_names(globals()) if name.endswith("Error")]
+    return [*(name for name in public_names(globals()) if name.endswith("Error")), "InaccessibleTensorError"]

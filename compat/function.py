@@ -167,6 +167,9 @@ class Function(RuntimeFunction):
         if self._input_signature is not None:
             open_ones = list(parameters.values())[self._method :][len(self._input_signature) :]
             missing = [p.name for p in open_ones if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            for p in parameters.values():
+                if p.kind is p.KEYWORD_ONLY and p.default is p.empty:
+                    raise TypeError(f"Since input_signature is defined, keyword-only parameter `{p.name}` must have a default value")
             if missing:
                 names = ", ".join(missing)
                 raise TypeError(f"input_signature missing type constraint for {names}: TensorSpecs are still required for {names}")

@@ -299,12 +299,22 @@ def converted(value: Any, wanted: DType | None) -> Array:
         return array.astype(wanted.dtype) if wanted is not None and wanted.dtype != array.dtype else array.copy()
     if wanted is None:
         if array.dtype.kind == "f":
-            return array.astype(np.float32)
-        return array.astype(np.int32) if array.dtype == np.int64 and fits_int32(array) else array.copy()
+            return array.astype(float_of(value))
+        if array.dtype.kind == "c":
+            return array.astype(np.complex128)
+        return array.astype(np.int32) if array.dtype.kind in "iu" and fits_int32(array) else array.copy()
     narrows = KINDS.index(array.dtype.kind) > KINDS.index(wanted.dtype.kind) and array.dtype.kind in "fVc"
     if array.size and (narrows or (array.dtype.kind == "b") != (wanted.dtype.kind == "b")):
         raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {wanted.name}")
     return wrap_checked(value, array, wanted)
+
+
+def float_of(value: Any) -> Any:
+    """The dtype of a list of floats: that of the first, if it is NumPy's, else float32."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    its = value.dtype if isinstance(value, np.ndarray | np.generic) else None
+    return its if its is not None and its.kind == "f" else np.float32
 
 
 def wrap_checked(value: Any, array: Array, wanted: DType) -> Array:

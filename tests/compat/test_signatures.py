@@ -133,3 +133,35 @@ def test_batch_jacobians_are_never_none():
 def test_stitching_checks_indices():
     with pytest.raises(tf.errors.InvalidArgumentError, match="out of range"):
         tf.dynamic_stitch([[0, -1]], [[1.0, 2.0]])
+
+
+def test_arguments_that_a_trace_does_not_have():
+    concrete = tf.function(lambda x, *more, **named: x).get_concrete_function(1)
+    for args, kwargs, text in (((1, 2), {}, "too many positional"), ((1,), {"c": 2}, "unexpected keyword argument 'c'")):
+        with pytest.raises(TypeError, match=text):
+            concrete(*args, **kwargs)
+    more = tf.function(lambda x, *more, **named: x).get_concrete_function(1, SCALAR, c=SCALAR)
+    with pytest.raises(TypeError, match="missing a required argument: 'more_0'"):
+        more(1, c=1.0)
+    with pytest.raises(TypeError, match="missing a required argument: 'c'"):
+        more(1, 1.0)
+    with pytest.raises(TypeError, match=r"Can not cast 8 to Literal.1."):
+        concrete(8)
+
+
+def test_keywords_of_signatures_have_defaults():
+    with pytest.raises(TypeError, match="keyword-only parameter `b` must have a default"):
+        tf.function(lambda a, *, b: a + b, input_signature=[SCALAR])
+
+
+DTYPES = [
+    ([np.float64(1)], "float64"), ([np.array(1.0)], "float64"), ([[np.float16(1)]], "float16"), ([np.float32(1), 2.0], "float32"),
+    ([2.0, np.float64(1)], "float32"), ((np.float64(2), 1), "float64"), ([1, np.float64(2)], "float32"), ([1, 2.5], "float32"),
+    ([np.int8(1)], "int32"), ([np.uint8(3)], "int32"), ([np.int64(1)], "int32"), ([1, 2**40], "int64"), ([np.complex64(1)], "complex128"),
+    ([np.array([1.0, 2.0]), [3, 4]], "float64"), ([True, np.bool_(False)], "bool"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "name"), DTYPES)
+def test_dtypes_of_lists_of_numpy_numbers(value, name):
+    assert tf.constant(value).dtype.name == name

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjit import tf
+from adjit.tf.specs import VariableSpec
 
 from .tensorflow_scope import DEVICES, INTERNALS, V1, Excluded
 from .tensorflow_testcase import TestCase, arrays
@@ -224,6 +225,7 @@ SPECIAL: dict[str, Any] = {
     "anonymous_name": lambda: "",
     "EagerTensor": EagerTensor,
     "ResourceVariable": tf.Variable,
+    "VariableSpec": VariableSpec,
     "BaseResourceVariable": tf.Variable,
     "VariableV1": tf.Variable,
     "VariableAggregationV2": tf.VariableAggregation,
@@ -288,7 +290,9 @@ BY_MODULE = {
     ("function_cache", "FunctionCache"): FunctionCache,
     ("function_type_utils", "make_function_type"): _make_function_type,
     ("tracing_compilation", "TracingOptions"): TracingOptions,
-    ("tracing_compilation", "call_function"): lambda args, kwargs, options: options.function(*args, **(kwargs or {})),
+    ("tracing_compilation", "call_function"): lambda args=None, kwargs=None, tracing_options=None: tracing_options.function(
+        *(args or ()), **(kwargs or {})
+    ),
     ("tracing_compilation", "trace_function"): lambda args=None, kwargs=None, tracing_options=None: (
         tracing_options.function.get_concrete_function(*(args or ()), **(kwargs or {}))
     ),

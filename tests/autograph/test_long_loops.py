@@ -217,3 +217,23 @@ def test_gradient_through_newton_is_the_implicit_derivative() -> None:
     np.testing.assert_allclose(aj.function(aj.grad(lambda a: np.sum(cube_roots(a) * weights)))(a), weights * slope, rtol=1e-12, atol=1e-15)
     second = aj.function(aj.grad(lambda a: np.sum(aj.grad(lambda a: np.sum(cube_roots(a)))(a) * weights)))(a)
     np.testing.assert_allclose(second, -6 * x * slope**3 * weights, rtol=1e-9, atol=1e-12)
+
+
+def test_a_match_on_the_iteration_leaves_a_sequence() -> None:
+    """Iterations that differ by the pattern that the index matches are no loop, however many there are."""
+
+    @aj.function
+    def chain(x):
+        for k in range(100):
+            match k % 3:
+                case 0:
+                    x = np.sin(x)
+                case 1:
+                    x = x * 1.5
+                case _:
+                    x = x + k
+        return x
+
+    text = str(chain.inspect(np.ones(2)).traced)
+    assert "for %" not in text
+    assert text.count("= sin ") == 34

@@ -85,6 +85,9 @@ class Expressions(ast.NodeTransformer):
             args += [ast.Constant(COMPARED[type(op)]), self.function.thunk(right)]
         return self.function.operator("compare", args, node)
 
+    def visit_Matches(self, node: ast.Compare) -> ast.expr:  # noqa: N802
+        return self.function.operator("matches", [self.visit(node.left), self.visit(node.comparators[0])], node)
+
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:  # noqa: N802
         if binds([node.body, node.orelse]):
             return self.visited(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -128,7 +129,25 @@ def _compared(left: Any, symbol: str, right: Any) -> Any:
     return _COMPARISONS[symbol](left, right)
 
 
+class Tried(threading.local):
+    """How many loops around are tried as loops of the IR, and are a sequence of iterations if that fails."""
+
+    loops = 0
+
+
+tried = Tried()
+
 _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
+
+
+def matches(value: Any, pattern: Any) -> Any:
+    """Compare the subject of a `match` with a pattern.
+
+    In a loop that need not stay one, a pattern that depends on the iteration is left to Python: iterations that differ are no loop.
+    """
+    if tried.loops and is_traced(value):
+        raise TraceError("match on a value of the iteration").at(user_location())
+    return value == pattern
 
 
 def contains(container: Any, value: Any) -> Any:
@@ -453,7 +472,7 @@ def traced_key(key: Any) -> bool:
 
 
 __all__ = [
-    "and_", "assert_stmt", "callee", "compare", "fresh_out", "get_item", "if_exp", "not_", "or_", "raised", "set_item", "text", "truth",
-    "update_item", "variables", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand",
+    "and_", "assert_stmt", "callee", "compare", "fresh_out", "get_item", "if_exp", "matches", "not_", "or_", "raised", "set_item", "text",
+    "truth", "update_item", "variables", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand",
     "ior", "ixor", "ilshift", "irshift",
 ]  # fmt: skip

@@ -28,6 +28,10 @@ def opened(case: ast.match_case, fresh: Callable[[str], str]) -> ast.match_case:
     return ast.match_case(pattern, guard, case.body)
 
 
+class Matches(ast.Compare):
+    """A comparison that a pattern made."""
+
+
 class Opening:
     """Replaces patterns that compare by names, and collects the comparisons."""
 
@@ -75,7 +79,7 @@ def comparison(name: str, pattern: ast.pattern) -> ast.expr:
         case ast.MatchSingleton(value=value):
             return placed(ast.Compare(load(name), [ast.Is()], [ast.Constant(value)]), pattern)
         case ast.MatchValue(value=value):
-            return placed(ast.Compare(load(name), [ast.Eq()], [value]), pattern)
+            return placed(Matches(load(name), [ast.Eq()], [value]), pattern)
     raise AssertionError(pattern)
 
 

@@ -147,6 +147,7 @@ class LoopState:
         """Try to build a loop in place of what was traced since `mark`; return whether it succeeded."""
         mark.undo()
         before.restore()
+        expressions.tried.loops += 1
         try:
             build()
         except Exception as error:  # a body that fails here may work iteration by iteration; its own errors will be raised again there
@@ -155,6 +156,8 @@ class LoopState:
             if is_from_outside(error):
                 raise
             return False
+        finally:
+            expressions.tried.loops -= 1
         return True
 
 

@@ -57,7 +57,7 @@ def item(general: Method) -> Method:
         if not listening.recorders and (is_place(key) or (type(key) is tuple and all(map(is_place, key)))):
             try:
                 return wrapped(self.buffer[key])
-            except IndexError:
+            except FAILURES:
                 pass
         try:
             return general(self, key)

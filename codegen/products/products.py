@@ -72,7 +72,7 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
             _turned(kernel, target, a, b, work[0])
             return
         product = sums_of(kernel, target, apart_shape(kernel, target, a, b), *work) if follows_product(kernel, target, a, b) else target
-        if is_contraction(target, a, b):
+        if is_contraction(kernel, target, a, b):
             _contract(kernel, product, a, b, accumulate)
         elif takes_blas(kernel, target, a, b):
             call_blas(kernel, product, a, b, accumulate, threads_of(kernel, a, b) > 1)
@@ -158,7 +158,7 @@ def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
     counts = target.type.shape[:-2]
     count, size = math.prod(counts), target.type.size * a.type.shape[-1]
     first = [w.at(*[Reg("0", I64)] * len(counts)) for w in (target, a, b)]
-    is_large = hint_of(size) >= PARALLEL * hint_of(count) and not is_contraction(*first)
+    is_large = hint_of(size) >= PARALLEL * hint_of(count) and not is_contraction(kernel, *first)
     work = map(kernel.private, room(kernel, *first))
 
     def one(i: Reg, target: Window, a: Window, b: Window, *work: Window) -> None:
@@ -233,7 +233,7 @@ def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[Tenso
         nbytes = -(-packing_bytes(kernel, *_swapped(a, b)) // 64) * 64 + target.type.size * a.type.dtype.itemsize
         return [TensorType(BYTE, (max(nbytes, packing_bytes(kernel, a, b)),))]
     nbytes = math.prod(apart_shape(kernel, target, a, b)) * a.type.dtype.itemsize
-    if not is_contraction(target, a, b) and not takes_blas(kernel, target, a, b):
+    if not is_contraction(kernel, target, a, b) and not takes_blas(kernel, target, a, b):
         if not strips_of(kernel, a, b):
             nbytes += packing_bytes(kernel, a, b)
         elif follows_product(kernel, target, a, b):
@@ -248,7 +248,7 @@ def _is_turned(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool
     and only the smaller result is transposed.
     """
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
-    if b.strides[0] != 1 or b.strides[1] == 1 or is_contraction(target, a, b) or takes_blas(kernel, target, a, b):
+    if b.strides[0] != 1 or b.strides[1] == 1 or is_contraction(kernel, target, a, b) or takes_blas(kernel, target, a, b):
         return False
     is_full = m % cutting.tile_columns(dtype, kernel.vector_bytes) == 0 and m <= cutting.MAX_ROWS  # whole tiles, of one block
     is_large = k >= TURNED * m and k * n * dtype.itemsize > kernel.target.caches[1]

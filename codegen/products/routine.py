@@ -15,7 +15,7 @@ from ..llvm.words import N, Word, spelled
 from ..loops.ir import Area, Call
 from ..threads import library
 from . import cutting, gemm, tuning
-from .choice import PARALLEL, packs_factor, reads_in_place
+from .choice import PARALLEL, packs_factor, pays_to_pack, reads_in_place
 from .epilogue import epilogue
 from .strips import PLAIN, leading
 
@@ -39,14 +39,15 @@ def threads_of(kernel: LoopKernel, a: Window, b: Window) -> int:
     return kernel.threads if not is_static(size) or size >= PARALLEL else 1
 
 
-def is_contraction(target: Window, a: Window, b: Window) -> bool:
+def is_contraction(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
     """Whether a product is always computed in place; with a size that is known only at run time, the kernel decides."""
     if not is_static(*a.type.shape, *b.type.shape):
         return False
-    registers = a.text.target.vector_registers
-    if not packs_factor(a.type, b.type, b.strides, registers) or reads_in_place(a.type, b.type, b.strides):
+    if not pays_to_pack(a.type, b.type, b.strides) or reads_in_place(a.type, b.type, b.strides):
         return True
-    return target.strides[1] != 1 and not isinstance(target, Hosted)
+    if target.strides[1] != 1 and not isinstance(target, Hosted):
+        return True
+    return not packs_factor(a.type, b.type, b.strides, kernel.target.vector_registers) and not takes_blas(kernel, target, a, b)
 
 
 def takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
@@ -70,7 +71,7 @@ def follows_product(kernel: LoopKernel, target: Window, a: Window, b: Window) ->
     """
     if not isinstance(target, Hosted):
         return False
-    if is_contraction(target, a, b):
+    if is_contraction(kernel, target, a, b):
         return target.ops > SHORT
     is_large = hint_of(target.type.size) * target.type.dtype.itemsize > kernel.target.caches[1]
     return (hint_of(a.type.shape[1]) > cutting.KC and is_large) or takes_blas(kernel, target, a, b)
@@ -86,7 +87,7 @@ def apart_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tup
     if not isinstance(target, Hosted) or target.spare is not None:
         return 0, 0
     follows = follows_product(kernel, target, a, b)
-    if is_contraction(target, a, b):
+    if is_contraction(kernel, target, a, b):
         return (m, n) if follows else (0, 0)
     if follows or not is_static(k) or k > cutting.KC:
         return m, n

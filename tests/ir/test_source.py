@@ -100,7 +100,7 @@ def test_texts_of_rows_are_formatted(folder: Path) -> None:
 
 
 def test_helpers_are_few_and_readable() -> None:
-    assert len(HELPERS) <= 15
+    assert len(HELPERS) <= 16
     assert set(helper_texts()) == HELPERS
     for name, text in helper_texts().items():
         assert text.split("\n")[1].lstrip().startswith('"""'), f"{name} has no docstring"

@@ -26,7 +26,8 @@ def sigmoid(x: Any) -> Any:
 def logit(p: Any) -> Any:
     """log(p / (1 - p)); around 1/2, where it is small, by the distance from it, which is exact."""
     middle = np.log1p((2 * p - 1) / (1 - p))
-    return np.where(np.abs(p - p.dtype.type(0.5)) < 0.25, middle, np.log(p) - np.log1p(-p))
+    is_middle = np.abs(p - p.dtype.type(0.5)) < 0.25
+    return np.where(is_middle, middle, np.log(p) - np.log1p(-p))
 
 
 def erf(x: Any) -> Any:

@@ -23,7 +23,7 @@ from ..llvm.lanes import Reg, Text
 from ..llvm.words import Truth, Word, chosen, greatest, least, over
 from . import cutting
 from .choice import PARALLEL, pays_to_pack, reads_in_place
-from .routine import BYTE, apart_shape, call_gemm, is_apart, packing_bytes, sums_of, threads_of
+from .routine import BYTE, call_gemm, is_apart, packing_bytes, routine_shape, sums_of, threads_of
 
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
@@ -71,7 +71,7 @@ def strip_bytes(kernel: LoopKernel, target: Window, a: Window, b: Window) -> int
     to = _cut_side(target, strips).at(first)
     left, right = (a, _cut_side(b, strips).at(first)) if strips.columns else (_cut_side(a, strips).at(first), b)
     with kernel.writing(kernel.text, 1):
-        sums = math.prod(apart_shape(kernel, to, left, right)) * a.type.dtype.itemsize
+        sums = math.prod(routine_shape(kernel, to, left, right)) * a.type.dtype.itemsize
         return -(-(sums + packing_bytes(kernel, left, right)) // 64) * 64
 
 
@@ -99,7 +99,7 @@ def in_sized_strips(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
     """Strips of the side that is longer when the product runs; a single one if several threads do not pay off."""
     (m, k), n, threads, per = a.type.shape, b.type.shape[1], kernel.threads, sized_strip_bytes(kernel, target, a, b)
     room = Private(kernel.text, work.pointer, TensorType(BYTE, (threads, per)), (per, 1))
-    sums = [] if is_apart(kernel, target, a, b) else [sums_of(kernel, target, apart_shape(kernel, target, a, b), work)]
+    sums = [] if is_apart(kernel, target, a, b) else [sums_of(kernel, target, routine_shape(kernel, target, a, b), work)]
 
     def strip(i: Reg, target: Window, a: Window, b: Window, room: Window, *sums: Window) -> None:
         text = kernel.text
@@ -118,7 +118,7 @@ def in_sized_strips(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
 def sized_strip_bytes(kernel: LoopKernel, target: Window, a: Window, b: Window) -> int:
     """Scratch memory of such a strip, besides sums for the whole product."""
     with kernel.writing(kernel.text, 1):
-        sums = math.prod(apart_shape(kernel, target, a, b)) * a.type.dtype.itemsize if is_apart(kernel, target, a, b) else 0
+        sums = math.prod(routine_shape(kernel, target, a, b)) * a.type.dtype.itemsize if is_apart(kernel, target, a, b) else 0
         return -(-(sums + packing_bytes(kernel, a, b)) // 64) * 64
 
 

@@ -73,12 +73,23 @@ def follows_product(kernel: LoopKernel, target: Window, a: Window, b: Window) ->
         return False
     if is_contraction(kernel, target, a, b):
         return target.ops > SHORT
+    return _follows_routine(kernel, target, a, b)
+
+
+def _follows_routine(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
     is_large = hint_of(target.type.size) * target.type.dtype.itemsize > kernel.target.caches[1]
     return (hint_of(a.type.shape[1]) > cutting.KC and is_large) or takes_blas(kernel, target, a, b)
 
 
 def apart_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
-    """Shape of a temporary matrix for the sums of a product that hosts a region; (0, 0) if none is needed.
+    """Shape of a temporary matrix for the sums of a product that hosts a region; (0, 0) if none is needed."""
+    if isinstance(target, Hosted) and target.spare is None and is_contraction(kernel, target, a, b):
+        return (a.type.shape[0], b.type.shape[1]) if follows_product(kernel, target, a, b) else (0, 0)
+    return routine_shape(kernel, target, a, b)
+
+
+def routine_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
+    """The same, of a product that the routine computes. It may be a strip, which would be computed in place if it were a whole product.
 
     It holds the blocks that the threads finish at once for a product of one panel, and the whole product otherwise, unless one of the
     region's results can hold the sums.
@@ -86,10 +97,7 @@ def apart_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tup
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     if not isinstance(target, Hosted) or target.spare is not None:
         return 0, 0
-    follows = follows_product(kernel, target, a, b)
-    if is_contraction(kernel, target, a, b):
-        return (m, n) if follows else (0, 0)
-    if follows or not is_static(k) or k > cutting.KC:
+    if not is_static(k) or k > cutting.KC or _follows_routine(kernel, target, a, b):
         return m, n
     threads = threads_of(kernel, a, b)
     return threads * cutting.most_rows(m, threads, kernel.target), cutting.most_columns(n, dtype, kernel.vector_bytes)
@@ -98,7 +106,7 @@ def apart_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tup
 def is_apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
     """Whether the temporary matrix has blocks of the threads, rather than the whole product."""
     k = a.type.shape[1]
-    return all(apart_shape(kernel, target, a, b)) and is_static(k) and k <= cutting.KC
+    return all(routine_shape(kernel, target, a, b)) and is_static(k) and k <= cutting.KC
 
 
 def sums_of(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Window) -> Window:
@@ -142,7 +150,7 @@ def call_gemm(
     name = (library.NAMES if packed is None else library.PACKED_NAMES)[dtype]
     kernel.imports.add(name)
     has_block = sums is None and is_apart(kernel, target, a, b)
-    sums, (finish, pointers) = sums or sums_of(kernel, target, apart_shape(kernel, target, a, b), work), epilogue(kernel, target)
+    sums, (finish, pointers) = sums or sums_of(kernel, target, routine_shape(kernel, target, a, b), work), epilogue(kernel, target)
     packs = a.strides[1] != 1 or hint_of(n) >= PACKED
     work_size = hint_of(m * n * k)
     looks = kernel.text.may_look and (is_sized or work_size // MULTIPLIED >= PIECE)

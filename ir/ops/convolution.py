@@ -394,8 +394,8 @@ def same_padding(size: int, places: int, stride: int, dilation: int = 1) -> tupl
     return total // 2, total - total // 2
 
 
-def paddings(padding: str | Sequence[Any], sizes: Shape, places: Shape, strides: Shape, dilations: Shape) -> list[tuple[int, int]]:
-    """Padding before and after each spatial axis: from "valid", "same", "causal", or given as numbers or pairs."""
+def paddings(padding: int | str | Sequence[Any], sizes: Shape, places: Shape, strides: Shape, dilations: Shape) -> list[tuple[int, int]]:
+    """Padding before and after each spatial axis: from "valid", "same", "causal", a number, or given as numbers or pairs."""
     if isinstance(padding, str):
         kind = padding.lower()
         if kind == "valid":
@@ -405,7 +405,8 @@ def paddings(padding: str | Sequence[Any], sizes: Shape, places: Shape, strides:
         if kind == "causal":
             return [((r - 1) * b, 0) for r, b in zip(places, dilations)]
         raise ShapeError(f"conv: padding {padding!r}; there are 'valid', 'same', 'causal' and pairs of numbers, one an axis")
-    out = [(int(p), int(p)) if isinstance(p, int) else (int(p[0]), int(p[1])) for p in padding]
+    given = [padding] * len(sizes) if isinstance(padding, int) else padding
+    out = [(int(p), int(p)) if isinstance(p, int) else (int(p[0]), int(p[1])) for p in given]
     if len(out) != len(sizes):
         raise ShapeError(f"conv: padding {padding!r} for {len(sizes)} spatial axes")
     return out
@@ -418,7 +419,7 @@ def spatial_rank(name: str, x: Operand, w: Operand) -> int:
 
 
 def conv(
-    x: Operand, w: Operand, strides: int | Sequence[int] = 1, padding: str | Sequence[Any] = "valid",
+    x: Operand, w: Operand, strides: int | Sequence[int] = 1, padding: int | str | Sequence[Any] = "valid",
     dilations: int | Sequence[int] = 1, groups: int = 1,
 ) -> Operand:  # fmt: skip
     """The convolution of images [batch, *sizes, channels] with filters [*sizes, channels / groups, features]."""
@@ -431,7 +432,7 @@ def conv(
 
 
 def conv_transpose(
-    x: Operand, w: Operand, strides: int | Sequence[int] = 1, padding: str | Sequence[Any] = "valid",
+    x: Operand, w: Operand, strides: int | Sequence[int] = 1, padding: int | str | Sequence[Any] = "valid",
     dilations: int | Sequence[int] = 1, groups: int = 1, output_padding: int | Sequence[int] | None = None,
 ) -> Operand:  # fmt: skip
     """The transpose of `conv` with filters [*sizes, features / groups, channels]: from the sizes of its results to those of its images.

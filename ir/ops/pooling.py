@@ -318,7 +318,7 @@ class PlaceMax(Pooling):
 # ---- frontends
 
 
-def windows(x: Operand, window: Any, strides: Any, padding: str | Sequence[Any]) -> tuple[Shape, Shape, list[tuple[int, int]]]:
+def windows(x: Operand, window: Any, strides: Any, padding: int | str | Sequence[Any]) -> tuple[Shape, Shape, list[tuple[int, int]]]:
     rank = x.ndim - 2
     if rank < 1:
         raise ShapeError(f"pool: {x.type}: images are [batch, sizes, channels]")
@@ -332,7 +332,7 @@ def padded(x: Operand, widths: Sequence[tuple[int, int]], value: float) -> Opera
 
 
 def max_pool(
-    x: Operand, window: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str | Sequence[Any] = "valid"
+    x: Operand, window: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: int | str | Sequence[Any] = "valid"
 ) -> Operand:
     """Maxima over windows of the spatial axes of [batch, *sizes, channels]; strides default to the window's sizes."""
     sizes, steps, widths = windows(x, window, strides, padding)
@@ -340,7 +340,7 @@ def max_pool(
 
 
 def avg_pool(
-    x: Operand, window: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str | Sequence[Any] = "valid"
+    x: Operand, window: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: int | str | Sequence[Any] = "valid"
 ) -> Operand:
     """Means over windows of the spatial axes of [batch, *sizes, channels]; padding does not count."""
     sizes, steps, widths = windows(x, window, strides, padding)

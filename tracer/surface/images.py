@@ -66,7 +66,7 @@ def conv_transpose(
     (1, 8, 8, 5)
     """
     x, w = (floating(each) for each in to_operands(x, filters))
-    return ops.conv_transpose(x, w, strides, per_axis(padding, x.ndim - 2), dilations, groups, output_padding)
+    return ops.conv_transpose(x, w, strides, padding, dilations, groups, output_padding)
 
 
 def max_pool(
@@ -78,8 +78,7 @@ def max_pool(
     Tensor([[ 5.,  7.],
             [13., 15.]], f64[2,2])
     """
-    images = floating(to_operand(x))
-    return ops.max_pool(images, window, strides, per_axis(padding, images.ndim - 2))
+    return ops.max_pool(floating(to_operand(x)), window, strides, padding)
 
 
 def avg_pool(
@@ -91,16 +90,11 @@ def avg_pool(
     Tensor([[ 2.5,  4.5],
             [10.5, 12.5]], f64[2,2])
     """
-    images = floating(to_operand(x))
-    return ops.avg_pool(images, window, strides, per_axis(padding, images.ndim - 2))
+    return ops.avg_pool(floating(to_operand(x)), window, strides, padding)
 
 
 def convolved(name: str, rank: int, x: Any, filters: Any, strides: Any, padding: Any, dilations: Any, groups: int) -> Operand:
     x, w = (floating(each) for each in to_operands(x, filters))
     if (x.ndim, w.ndim) != (rank + 2, rank + 2):
         raise ShapeError(f"{name}: images {x.type} and filters {w.type} must have {rank + 2} axes each: {rank} spatial ones and two others")
-    return ops.conv(x, w, strides, per_axis(padding, rank), dilations, groups)
-
-
-def per_axis(padding: Any, rank: int) -> Any:
-    return [padding] * rank if isinstance(padding, int) else padding
+    return ops.conv(x, w, strides, padding, dilations, groups)

@@ -2,8 +2,9 @@
 
     python benchmarks/distributed.py [--ranks 1 2 4] [--rounds 5] [--torch PYTHON] [--check]
 
-Ranks have one thread each. A time is the least of many steps, of the slowest rank; runs alternate, so that other work on the machine
-disturbs all alike. Needs a core for each rank that is not to take turns with another.
+Ranks have one thread each, and a core each where there are enough. A time is the least of many steps, of the slowest rank; runs alternate,
+so that other work on the machine disturbs all alike. `apart` are the same ranks on the same parts of a batch that exchange nothing and
+train networks of their own: the speed-up that the machine permits, whose cores share caches and memory.
 
 The prediction is the cost model of docs/distributed.md: c0 + c1 b, fitted to steps of one rank with batches of b = 32 to 256, for the part
 of a rank, plus the measured all-reduce of as many gradients; ranks that outnumber the cores take turns. `--torch` is a Python that has
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ MODELS = {"mnist": [784, 512, 256, 10], "wide": [1024, 2048, 2048, 10]}
 BATCH = 256
 PARTS = (1, 2, 4, 8)  # of the batch, which one rank computes for the cost model
 STEPS = {"mnist": 150, "wide": 15}
+CORES = os.cpu_count() or 1
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {"ADJIT_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
 
@@ -47,7 +50,7 @@ def timed(step: Callable[[], Any], count: int, barrier: Callable[[], Any]) -> li
     return out
 
 
-def adjit_step(model: str, batch: int = BATCH, shards: int | None = None) -> tuple[Callable[[], Any], list[Any]]:
+def adjit_step(model: str, batch: int = BATCH, shards: int | None = None, apart: bool = False) -> tuple[Callable[[], Any], list[Any]]:
     """A compiled step on this rank's part of the batch, and the variables that it trains."""
     import numpy as np
 
@@ -69,7 +72,7 @@ def adjit_step(model: str, batch: int = BATCH, shards: int | None = None) -> tup
             loss = -aj.mean(log[np.arange(x.shape[0]), y])
         return loss, tape.gradient(loss, [*weights, *biases])
 
-    mean = d.data_parallel(gradients, shards)
+    mean = gradients if apart else d.data_parallel(gradients, shards)
 
     @aj.function
     def step(x: Any, y: Any) -> Any:
@@ -83,10 +86,10 @@ def adjit_step(model: str, batch: int = BATCH, shards: int | None = None) -> tup
     return lambda: step(*mine), [*weights, *biases]
 
 
-def run_adjit(model: str, batch: int) -> float:
+def run_adjit(model: str, batch: int, apart: bool = False) -> float:
     from adjit.ir.world import world
 
-    step, _ = adjit_step(model, batch)
+    step, _ = adjit_step(model, batch, apart=apart)
     ranks = world()
     if ranks.size == 1:
         return min(timed(step, STEPS[model], lambda: None))
@@ -168,7 +171,8 @@ def launched(kind: str, model: str, ranks: int, batch: int = BATCH, **more: str)
     if path is None:
         sys.exit('needs mpiexec: pip install "adjit[mpi]"')
     open_mpi = "Open MPI" in subprocess.run([path, "--version"], capture_output=True, text=True).stdout
-    options = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"] if open_mpi else []
+    place = "core" if ranks <= CORES else "none"
+    options = ["--oversubscribe", "--allow-run-as-root", "--bind-to", place] if open_mpi else ["-bind-to", place]
     line = [path, *options, "-n", str(ranks), sys.executable, __file__, "--worker", kind, model, str(batch)]
     done = subprocess.run(line, env={**os.environ, **ENVIRONMENT, **more}, capture_output=True, text=True, timeout=600)
     if done.returncode:
@@ -207,6 +211,8 @@ class Measured:
         for model in MODELS:
             for ranks in self.ranks:
                 self.steps.note(("adjit", model, ranks), launched("adjit", model, ranks))
+                if ranks <= CORES:
+                    self.steps.note(("apart", model, ranks), launched("apart", model, ranks))
                 if torch is not None:
                     self.steps.note(("torch DDP", model, ranks), launched_torch(torch, model, ranks))
             for part in PARTS:
@@ -233,14 +239,15 @@ class Measured:
 
     def predicted(self, model: str, ranks: int) -> float:
         fixed, each = self.fitted(model)
-        turns = max(1.0, ranks / (os.cpu_count() or 1))
+        turns = max(1.0, ranks / CORES)
         return (fixed + each * BATCH / ranks) * turns + (self.reductions[model, ranks] if ranks > 1 else 0.0)
 
 
 def show_steps(found: Measured) -> None:
     print("one step, ms (speed-up over one rank)")
     for name, model in dict.fromkeys((name, model) for name, model, _ in found.steps):
-        cells = [f"{r} ranks {found.steps[name, model, r] * 1e3:7.2f} ({found.speed_up(name, model, r):.2f}x)" for r in found.ranks]
+        counts = [r for r in found.ranks if (name, model, r) in found.steps]
+        cells = [f"{r} ranks {found.steps[name, model, r] * 1e3:7.2f} ({found.speed_up(name, model, r):.2f}x)" for r in counts]
         print(f"  {name:10} {model:6} {'   '.join(cells)}")
 
 
@@ -299,7 +306,9 @@ if __name__ == "__main__":
         if kind == "torch":
             print(run_torch(model, int(rest[0]), int(rest[1]), rest[2]))
         else:
-            result = {"adjit": run_adjit, "reductions": run_reductions, "hash": run_hash}[kind](model, int(rest[0]))
+            result = {"adjit": run_adjit, "apart": partial(run_adjit, apart=True), "reductions": run_reductions, "hash": run_hash}[kind](
+                model, int(rest[0])
+            )
             from adjit import distributed
 
             if distributed.rank() == 0:

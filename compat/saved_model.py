@@ -206,6 +206,10 @@ class Writer:
             raise UnsupportedError(f"{path} takes a variable as an argument, which cannot be saved; let it use the variable by its name")
         if ARGUMENT in templates:
             raise UnsupportedError(f"{path} reads a dataset, which cannot be saved; pass the data as an argument")
+        if program.reshaped:
+            raise UnsupportedError(
+                f"{path} changes the shape of a variable, which cannot be saved; return the value, and assign it outside"
+            )
         if compiled.guards:
             raise UnsupportedError(
                 f"{path} was compiled for all sizes with {', '.join(map(str, compiled.guards))}, which cannot be saved: call it with one "

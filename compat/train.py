@@ -113,7 +113,7 @@ class Checkpoint:
         arrays, variables = read_arrays(path), self.variables()
         common = [name for name in variables if name in arrays]
         for name in common:
-            if arrays[name].shape != variables[name].store.type.shape or arrays[name].dtype != variables[name].store.type.dtype:
+            if not variables[name].store.takes(arrays[name].shape) or arrays[name].dtype != variables[name].store.type.dtype:
                 raise WeightsError(
                     f"{path}: {name} is {arrays[name].dtype}{list(arrays[name].shape)} in the checkpoint, and the variable is "
                     f"{variables[name].store.type}"

@@ -10,6 +10,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand
+from adjit.runtime.stores import OpenStore
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.trace import current_trace
 
@@ -65,9 +66,21 @@ class Variable(RuntimeVariable):
             raise ValueError(f"The `constraint` argument to `tf.Variable` must be a callable, not {constraint!r}")
         on_read = getattr(synchronization, "name", None) == "ON_READ"  # not trainable unless that is said
         super().__init__(value, not on_read if trainable is None else bool(trainable), scoped(name, "Variable"))
+        if shape is not None:
+            self._leave_open(TensorShape(shape))
         self.store.constraint = None if constraint is None else Constraint(constraint)
-        if shape is not None and not TensorShape(shape).is_compatible_with(self.shape):
-            raise ValueError(f"The initial value's shape ({self.shape}) is not compatible with the `shape` argument ({shape}).")
+
+    def _leave_open(self, shape: TensorShape) -> None:
+        """Let values of any shape that agrees with this one be assigned."""
+        if not shape.is_compatible_with(self.shape):
+            raise ValueError(
+                f"In this `tf.Variable` creation, the initial value's shape ({self.shape}) is not compatible with the explicitly supplied "
+                f"`shape` argument ({shape})."
+            )
+        if not shape.is_fully_defined():
+            before = self.store
+            limits = None if shape.rank is None else tuple(shape.as_list())
+            self.store = OpenStore(before.data, before.name, before.trainable, self, limits)
 
     @property
     def name(self) -> str:
@@ -79,7 +92,7 @@ class Variable(RuntimeVariable):
 
     @property
     def shape(self) -> TensorShape:  # type: ignore[override]
-        return TensorShape(self.store.type.shape)
+        return TensorShape(self.store.limits if isinstance(self.store, OpenStore) else self.store.type.shape)
 
     @property
     def constraint(self) -> Callable[[Any], Any] | None:
@@ -130,11 +143,11 @@ class Variable(RuntimeVariable):
         return self if read_value else None
 
     def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        super().assign(self.read_operand() + self._fitting(delta))
+        super().assign(self.read_operand() + self._fitting(delta, self.type.shape))
         return self if read_value else None
 
     def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        super().assign(self.read_operand() - self._fitting(delta))
+        super().assign(self.read_operand() - self._fitting(delta, self.type.shape))
         return self if read_value else None
 
     # ---- parts of the value
@@ -206,13 +219,15 @@ class Variable(RuntimeVariable):
         new = scattered(how, wide(self.read_operand()), key, wide(convert_to_tensor(values, dtype_hint=self.dtype)))
         return self.assign(dress(ops.cast(new, self.dtype.dtype) if self.store.type.is_stored else new))  # type: ignore[no-any-return]
 
-    def _fitting(self, value: Any) -> Operand:
+    def _fitting(self, value: Any, shape: Any = None) -> Operand:
+        """A value of the variable's dtype and a shape that it takes, or of a given shape."""
         out = convert_to_tensor(value, None if isinstance(value, Operand) else self.dtype)
         if out.dtype != self.dtype:
             raise ValueError(f"Tensor conversion requested dtype {self.dtype.name} for Tensor with dtype {out.dtype.name}: use tf.cast")
-        if out.type.shape != self.store.type.shape:
+        if not self.store.takes(out.type.shape) or (shape is not None and shape != out.type.shape):
+            own = self.shape if shape is None else TensorShape(shape)
             raise ValueError(
-                f"Cannot assign value to variable '{self.name}': Shape mismatch. The variable shape {self.shape}, and the assigned value "
+                f"Cannot assign value to variable '{self.name}': Shape mismatch. The variable shape {own}, and the assigned value "
                 f"shape {out.shape} are incompatible."
             )
         return out  # type: ignore[no-any-return]

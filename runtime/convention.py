@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from adjit.ir.errors import StateError
 from adjit.ir.ops.base import Array
 from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import symbols_of
@@ -17,10 +18,19 @@ from adjit.ir.types import TensorType
 from adjit.tracer.trace import Program
 
 from .executable import NativeCode
-from .stores import Claim, Store, snapshot
+from .stores import Claim, OpenStore, Store, separate, snapshot
 
 if TYPE_CHECKING:
     from adjit.codegen.entry.entry import Node, Route
+
+
+class ReshapedError(StateError):
+    """A variable no longer has the shape that the program was compiled for: a call of the function traces it again."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a variable has another shape now than when this program was compiled; call the function itself, which is traced again"
+        )
 
 
 class Bound(NamedTuple):
@@ -29,6 +39,8 @@ class Bound(NamedTuple):
     store: Store | None
     position: int
     updated: bool
+    given: TensorType | None  # if its shape may change: the type that the program takes
+    result: int | None  # if the program changes its shape: the result that is its new value
 
     def found(self, given: Sequence[Store]) -> Store:
         return given[self.position] if self.store is None else self.store
@@ -37,7 +49,7 @@ class Bound(NamedTuple):
 class Convention:
     """How a specialisation is called."""
 
-    __slots__ = ("native", "variables", "constants", "results", "is_general", "_program", "_updated", "_claim", "_release")
+    __slots__ = ("native", "variables", "constants", "results", "is_general", "_program", "_updated", "_claim", "_release", "_is_open")
 
     def __init__(self, program: Program, native: NativeCode, given: Sequence[Store], closed_over: set[Store]) -> None:
         """`given` are the variables among the arguments of the traced call."""
@@ -47,11 +59,15 @@ class Convention:
         self.is_general = bool(symbols_of(program.func))  # whether sizes are known only at each call
         self._program = program
         written = {id(param) for param, _ in program.func.updates}
+        apart = {id(cell): k - len(program.reshaped) for k, cell in enumerate(program.reshaped)}
         self.variables: list[Bound] = []
         for cell, param in zip(program.cells, program.func.params[program.arguments :], strict=False):
             assert isinstance(cell, Store)
             is_argument = cell in given and cell not in closed_over
-            self.variables.append(Bound(None if is_argument else cell, given.index(cell) if is_argument else -1, id(param) in written))
+            store, position = (None, given.index(cell)) if is_argument else (cell, -1)
+            needed = param.type if isinstance(cell, OpenStore) else None
+            self.variables.append(Bound(store, position, id(param) in written or id(cell) in apart, needed, apart.get(id(cell))))
+        self._is_open = any(v.given is not None for v in self.variables)
         self._updated = [v.updated for v in self.variables]
         self._claim = None if any(v.store is None for v in self.variables) else Claim(self.stores(()), self._updated)
         if self.variables:
@@ -76,13 +92,31 @@ class Convention:
             claim.take(held)
             if observe is not None:
                 observe(claim.stores, claim.values())
-            arrays += claim.arrays()
+            taken = claim.arrays()
+            if self._is_open:
+                self._check(taken)
+            arrays += taken
             arrays += self.constants
             if claim.reads:
                 release(table, count, 0, held)  # writers will see that these arrays are referenced, and copy
-            return self.native(arrays)
+            return self._assigned(claim.stores, self.native(arrays)) if self._is_open else self.native(arrays)
         finally:  # a single C call, which no signal can precede
             release(table, count, 1, held)
+
+    def fits(self, given: Sequence[Store]) -> bool:
+        """Whether the variables of a call have the shapes that the program was compiled for."""
+        return not self._is_open or all(v.given is None or v.given.shape == v.found(given).type.shape for v in self.variables)
+
+    def _check(self, arrays: Sequence[Array]) -> None:
+        if any(v.given is not None and v.given.shape != array.shape for v, array in zip(self.variables, arrays, strict=True)):
+            raise ReshapedError()
+
+    def _assigned(self, stores: Sequence[Store], results: list[Array]) -> list[Array]:
+        """Give variables the results that are their new values. Call with the locks held."""
+        for v, store in zip(self.variables, stores, strict=True):
+            if v.result is not None:
+                store.assign(separate(results[v.result]))
+        return results
 
     def agree(self) -> None:
         """Compare the program with those of other ranks, before the first call."""
@@ -94,6 +128,7 @@ class Convention:
     def copies(self, arrays: Sequence[Array], given: Sequence[Store] = (), every: bool = False) -> list[Array]:
         """Return the arrays passed to the native code, with copies of the variables that it writes (or of `every` variable)."""
         held = snapshot(self.stores(given))
+        self._check(held)
         return [*arrays, *(a.copy() if every or v.updated else a for v, a in zip(self.variables, held, strict=True)), *self.constants]
 
     def route(self, arguments: Sequence[Sequence[Node]], tensor_class: type) -> Route | None:
@@ -110,7 +145,7 @@ class Convention:
         structure = result_nodes(program.out_tree.entries)
         symbols = symbols_of(program.func)
         too_many = len(program.func.params) + len(program.func.results) + len(symbols) + 2 > MAX_BUFFERS
-        if structure is None or too_many or program.static or not isinstance(native, Native) or not native.enterable:
+        if structure is None or too_many or program.static or self._is_open or not isinstance(native, Native) or not native.enterable:
             return None
         if any(formula(n, list(symbols)) is None for type in self.results for n in type.shape):
             return None

@@ -126,6 +126,9 @@ def outside(traced: trace.Program, target: Target, name: str) -> Outside:
     """Optimise and emit a traced function for a target that does not know Python."""
     func = traced.func
     refuse_python(func.block)
+    if traced.reshaped:
+        names = ", ".join(cell.name or "a variable" for cell in traced.reshaped)
+        raise UnsupportedError(f"export: the function changes the shape of {names}; exported state has fixed shapes").at(func.location)
     made_of = optimize(func, target)
     with compiling(func):
         made = program(made_of, target)

@@ -32,12 +32,13 @@ from adjit.tracer.trace import Program, current_trace, trace_function
 from .collection import collection_paused
 from .concrete import ConcreteFunction, observers
 from .config import check_threads, config
+from .convention import ReshapedError
 from .conversion import converted
 from .exporting import Exportable
 from .general import General, Policy, conditions, general_key, narrowed, refusal, shapes_of, symbolized
 from .inspecting import Inspectable, Looked, check_finite
 from .methods import BoundFunction, Instances, bind
-from .outside import Outside
+from .outside import Outside, described
 from .recording import listening, suspended
 from .retracing import Retraces
 from .room import GROWTH, has_lists, is_visible
@@ -52,6 +53,8 @@ SINGLETON = (
     "a function only supports singleton variables created on the first call: make sure that the Variable is created once "
     "(`if self.w is None: self.w = Variable(...)`), or create it outside of the function"
 )
+
+RESHAPED = "a variable had another shape"
 
 MAX_SHORT = 4096  # keys of the fast path through Python: programs for all sizes have one for every size
 
@@ -135,6 +138,8 @@ class Function(Inspectable, Exportable):
             except OutOfRoomError:
                 if current_builder() is not None or not self._make_room(given):
                     raise
+            except ReshapedError:  # another thread assigned it meanwhile
+                self._discard(RESHAPED, "pad it to one shape")
 
     def _entered(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         """Take the fast path for plain arrays, scalars and containers of them; pass everything else to `_call`."""
@@ -163,9 +168,12 @@ class Function(Inspectable, Exportable):
         if changed is not None:
             with self._lock:
                 if self._outside.changed() is not None:
-                    self.clear_cache()
-                    self._outside.forget(self._name, changed)
+                    self._discard(described(changed), "pass it as an argument, or make it a Variable")
         self._shortcut.refresh()
+
+    def _discard(self, what: str, instead: str) -> None:
+        self.clear_cache()
+        self._outside.forget(self._name, what, instead)
 
     def _taken_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Signature:
         named = kwargs if self._shows_keywords or len(kwargs) < 2 else dict(sorted(kwargs.items()))
@@ -235,6 +243,9 @@ class Function(Inspectable, Exportable):
         found = self._cache.get(signature.key)
         while found is not None and signature.stores and found.alias != found.coincidence(signature.stores):
             found = found.alternative
+        if found is not None and not found.convention.fits(signature.stores):
+            self._discard(RESHAPED, "pad it to one shape")
+            found = None
         return self._policy.find(signature) if found is None and general and self._policy else found
 
     def _specialize(self, signature: Signature, instance: Any, general: bool) -> ConcreteFunction:

@@ -45,14 +45,13 @@ class Outside:
                 self._known[key] = binding._replace(value=now)
         return None
 
-    def forget(self, name: str, binding: Binding) -> None:
+    def forget(self, name: str, what: str, instead: str) -> None:
         """Forget all names, for the function is traced again; warn if that happens often."""
         self._known = {}
         self._changes += 1
         if self._changes == MOST_CHANGES:
             warnings.warn(
-                f"{name} has been traced {MOST_CHANGES + 1} times, because {described(binding)}, which it reads, was bound to another "
-                "value each time; pass it as an argument, or make it a Variable",
+                f"{name} has been traced {MOST_CHANGES + 1} times, because {what} each time; {instead}",
                 RetraceWarning,
                 stacklevel=user_level(),
             )
@@ -80,4 +79,5 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def described(binding: Binding) -> str:
-    return "a variable of the enclosing function" if isinstance(binding.holder, CellType) else f"`{binding.name}`"
+    name = "a variable of the enclosing function" if isinstance(binding.holder, CellType) else f"`{binding.name}`"
+    return f"{name}, which it reads, was bound to another value"

@@ -81,10 +81,17 @@ class Store:
         with _exchanging:
             if expected is not None and self.data is not expected:
                 return False
-            self.data = data
+            self._replace(data)
             if self.lock.holder == TORN:
                 self.lock.holder = 0
             return True
+
+    def _replace(self, data: Array) -> None:
+        self.data = data
+
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Whether arrays of a shape can be assigned."""
+        return self.type.shape == tuple(shape)
 
     def exclusive(self) -> Array:
         """Return the array for writing: copied first if a tensor, a view or another variable refers to it. Call with the lock held."""
@@ -112,6 +119,27 @@ class Store:
 
         wait_for(attempt, lambda whether: setattr(self.lock, "reserved", whether))
         return found[0]
+
+
+class OpenStore(Store):
+    """The state of a variable whose shape may change: `limits` are the sizes of its axes, None for any; or None for any shape."""
+
+    __slots__ = ("limits",)
+
+    def __init__(self, data: Array, name: str | None, trainable: bool, owner: Variable, limits: Sequence[int | None] | None) -> None:
+        super().__init__(data, name, trainable, owner)
+        self.limits = limits
+
+    def _replace(self, data: Array) -> None:
+        self.data = data
+        if data.shape != self.type.shape:
+            self.type = TensorType(data.dtype, data.shape)
+
+    def takes(self, shape: Sequence[int]) -> bool:
+        limits = self.limits
+        return limits is None or (
+            len(limits) == len(shape) and all(n is None or n == given for n, given in zip(limits, shape, strict=True))
+        )
 
 
 def separate(data: Array) -> Array:

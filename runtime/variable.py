@@ -31,8 +31,8 @@ from adjit.tracer.trace import current_trace
 
 from .initial import initial_value
 from .recording import listening
+from .stores import OpenStore, separate
 from .stores import Store as Store
-from .stores import separate
 from .tensor import Tensor, owned_array, wrap
 
 if TYPE_CHECKING:
@@ -123,11 +123,13 @@ class Variable(TensorMethods, Operand):
 
     @property
     def type(self) -> TensorType:  # type: ignore[override]
+        if isinstance(self.store, OpenStore) and current_trace() is not None:
+            return self.read_operand().type  # the function may have assigned a value of another shape
         return self.store.type
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.store.type.shape
+        return self.type.shape
 
     @property
     def dtype(self) -> DType:
@@ -247,7 +249,7 @@ class Variable(TensorMethods, Operand):
             if not np.can_cast(array.dtype, here.dtype, "same_kind") and array.size:
                 raise DTypeError(f"{self._label()} is {here}: {array.dtype} values do not fit it")
             operand = wrap(owned_array(value, here.dtype))
-        if operand.shape != here.shape:
+        if not self.store.takes(operand.type.shape):
             raise ShapeError(f"{self._label()} is {here}: a value of type {operand.type} does not fit its shape")
         if operand.dtype != here.dtype:
             raise DTypeError(f"{self._label()} is {here}: a value of type {operand.type} needs .astype({str(here.dtype)!r})")

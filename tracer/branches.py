@@ -21,6 +21,7 @@ from .regions import (
     RegionOutput,
     Wording,
     blank,
+    check_shapes,
     conform,
     finish,
     hold,
@@ -76,7 +77,8 @@ def emit_if(
     cells = [cell for cell in trace.cells if any(id(cell) in region.written for region in regions)]
     for cell in cells:
         then, other = (region.written.get(id(cell), trace.read(cell)) for region in regions)
-        choices.append(Choice(Kind(cell.type, False), (then, other), cell.name))
+        check_shapes(cell, then, other, *words.sides)
+        choices.append(Choice(Kind(then.type, False), (then, other), cell.name))
     trace.dead_end = trace.dead_end or all(dead)
     results = iter(_choose(trace, test, regions, choices, words))
     for build in builds:

@@ -25,6 +25,7 @@ from .regions import (
     Kind,
     RegionOutput,
     Wording,
+    check_shapes,
     conform,
     finish,
     hold,
@@ -69,7 +70,7 @@ def emit_while(trace: Trace, loop: Loop, test: Callable[[list[Any]], Any]) -> li
     region = trace.region()
     with region:
         values = [carry.start(region, None) for carry in carries]
-        variables = _carry_cells(region, cells)
+        variables = _carry_cells(trace, region, cells)
         go_on = test(values)
         if any(region.written[id(cell)] is not v for cell, v in zip(cells, variables, strict=True)) or len(region.written) > len(cells):
             raise TraceError("the condition of a traced `while` assigns a Variable; assign it in the body").at(user_location())
@@ -105,7 +106,7 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> Body:
             index = region.parameter(TensorType(I64), "k", True, user_location()) if counted else None
             trip = index - trips.first if index is not None and trips.first and any(carry.steady for carry in carries) else index
             values = [carry.start(region, trip) for carry in carries]
-            variables = _carry_cells(region, cells)
+            variables = _carry_cells(trace, region, cells)
             with reading_assigned(loop.words.what):
                 outs = loop.step(index, values)
             changed = _settle(carries, outs, loop.certain, trips)
@@ -117,6 +118,8 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> Body:
                     raise reads_made(carries)
                 continue
             results = [x for carry, out in zip(carries, outs, strict=True) for x in carry.yields(out)]
+            for cell, param in zip(cells, variables, strict=True):
+                check_shapes(cell, param, region.written[id(cell)], "before an iteration", "after it")
             results += [region.written[id(cell)] for cell in cells]
             sharing = [slot.shares_more(trace) for carry in carries for slot in carry.carried()]
             if any(sharing):
@@ -151,8 +154,8 @@ def _settle(carries: Sequence[Carry], outs: Sequence[Any], certain: bool, trips:
     return False
 
 
-def _carry_cells(region: Trace, cells: Sequence[Cell]) -> list[Traced]:
-    out = [region.parameter(cell.type, cell.name, location=user_location()) for cell in cells]
+def _carry_cells(trace: Trace, region: Trace, cells: Sequence[Cell]) -> list[Traced]:
+    out = [region.parameter(trace.read(cell).type, cell.name, location=user_location()) for cell in cells]
     region.written.update({id(cell): param for cell, param in zip(cells, out, strict=True)})
     return out
 
@@ -166,7 +169,7 @@ def _emit_loop(
     for carry in carries:
         carry.prepare()
     slots = [slot for carry in carries for slot in carry.carried()]
-    kinds = [slot.kind for slot in slots if slot.kind is not None] + [Kind(cell.type, False) for cell in cells]
+    kinds = [slot.kind for slot in slots if slot.kind is not None] + [Kind(trace.read(cell).type, False) for cell in cells]
     inits = [conform(slot.init, kind) for slot, kind in zip(slots, kinds, strict=False)] + [trace.read(cell) for cell in cells]
     results = trace.emit(op, [*bounds, *inits], blocks, [kind.type for kind in kinds])
     trace.overwritten.take_over(body.overwritten, [slot.left for slot in slots], results)

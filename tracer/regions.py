@@ -21,7 +21,7 @@ from adjit.ir.records import NamedTuple
 from adjit.ir.types import BOOL, C128, F64, I64, TensorType, as_dtype, promote, weak_example
 
 from .frames import is_from_outside, raised_at, user_location
-from .trace import Trace, Traced
+from .trace import Cell, Trace, Traced
 from .traced import WeakSplat
 
 Find: TypeAlias = Callable[[str, int], Location | None]  # (name, side) -> the line where that side assigns the name
@@ -256,3 +256,12 @@ class Attempt:
         trace.written = dict(self.written)
         trace.overwritten.known = dict(self.overwritten)
         trace.keep_names()
+
+
+def check_shapes(cell: Cell, first: Operand, second: Operand, *places: str) -> None:
+    """Raise an error for a variable that has different shapes in two places that must agree."""
+    if first.type != second.type:
+        raise ShapeError(
+            f"variable {cell.name or ''!r} is {first.type} {places[0]} and {second.type} {places[1]}: its shape cannot depend on what is "
+            "decided while the function runs; pad the value, or assign it outside of the function"
+        ).at(getattr(second, "location", None) or user_location())

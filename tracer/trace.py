@@ -43,6 +43,7 @@ class Cell(Protocol):
     def type(self) -> TensorType: ...
     @property
     def name(self) -> str | None: ...
+    def takes(self, shape: Sequence[int]) -> bool: ...
 
 
 class Trace(Builder):
@@ -216,7 +217,7 @@ class Trace(Builder):
     def write(self, cell: Cell, operand: Operand) -> Operand:
         """Set the variable's value from here on. Gradients do not pass through variables, as in TensorFlow."""
         name = cell.name or "variable"
-        if operand.type.shape != cell.type.shape:
+        if not cell.takes(operand.type.shape):
             raise ShapeError(f"assign: {name} is {cell.type}, the new value {operand.type}").at(user_location())
         if operand.type.dtype != cell.type.dtype:
             raise DTypeError(f"assign: {name} is {cell.type}, the new value {operand.type}; cast it with .astype").at(user_location())
@@ -242,10 +243,16 @@ class Trace(Builder):
         for result in results:
             if isinstance(result, Traced):
                 self.check_reachable(result, "return")
-        block = self.finish(results)  # may capture arrays, so parameters are listed after it
+        block = self.finish([*results, *(self.written[id(cell)] for cell in self.reshaped())])  # may capture arrays, so do params after it
         params = [*arguments, *(p for _, p in self._cells.values()), *(p for *_, p in self._captures)]
-        updates = [(self._cells[key][1], value) for key, value in self.written.items()]
+        apart = set(map(id, self.reshaped()))
+        updates = [(self._cells[key][1], value) for key, value in self.written.items() if key not in apart]
         return Func(self.name, Block(params, block.stmts, block.results), updates=updates, location=location, writes=self.writes)
+
+    def reshaped(self) -> list[Cell]:
+        """Return the variables whose last value has another shape than the one that the function was given."""
+        known = ((*self._cells[key], value) for key, value in self.written.items())
+        return [cell for cell, given, value in known if value.type.shape != given.type.shape]
 
     @property
     def cells(self) -> list[Cell]:
@@ -288,13 +295,16 @@ class Spec:
 
 
 class Program:
-    """A traced function. The parameters of `func` are the traced argument leaves, then `cells`, then `captures`."""
+    """A traced function. The parameters of `func` are the traced argument leaves, then `cells`, then `captures`.
 
-    __slots__ = ("func", "arguments", "cells", "captures", "out_tree", "static", "bindings")
+    Its results are the leaves of the return value, then the new values of the variables that are `reshaped`.
+    """
+
+    __slots__ = ("func", "arguments", "cells", "captures", "out_tree", "static", "bindings", "reshaped")
 
     def __init__(
         self, func: Func, arguments: int, cells: list[Cell], captures: list[Array], out_tree: TreeDef, static: tuple[tuple[int, Any], ...],
-        bindings: Sequence[Binding] = (),
+        bindings: Sequence[Binding] = (), reshaped: Sequence[Cell] = (),
     ) -> None:  # fmt: skip
         self.func = func
         self.arguments = arguments  # number of parameters that are argument leaves
@@ -303,10 +313,11 @@ class Program:
         self.out_tree = out_tree
         self.static = static  # (position, object) of the result leaves that are not arrays
         self.bindings = bindings  # what the function read from outside
+        self.reshaped = tuple(reshaped)
 
     def rebuild(self, results: Sequence[Any]) -> Any:
         """Build the function's return value from the values of `func.results`."""
-        leaves = list(results)
+        leaves = list(results)[: len(results) - len(self.reshaped)]
         for position, leaf in self.static:
             leaves.insert(position, leaf)
         return leaves[0] if self.out_tree.entries[0] is None else self.out_tree.unflatten(leaves)
@@ -345,7 +356,8 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
         objects = [leaf for leaf in leaves if not isinstance(leaf, Spec)]
         if isinstance(fn, MethodType):
             objects.append(fn.__self__)
-        return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static, read_by(trace.functions.values(), objects))
+        outside = read_by(trace.functions.values(), objects)
+        return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static, outside, trace.reshaped())
     except AdjitError as error:
         error.at(raised_at(error.__traceback__))
         raise

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import adjit.tracer.autograph.items as hints
 from tests.autograph.table import program
 
 V = np.array([0.5, -1.5, 2.0, 3.25])
@@ -294,3 +295,16 @@ def walrus(x):
     if (y := x * x) > 1:
         return y
     return y + 10
+
+
+@program((V, 9.0), (V, 100.0))
+def name_of_an_inner_loop_after_a_branch_that_leaves(x, limit):
+    """What `range(2)` assigns is assigned: nothing of an earlier iteration is read."""
+    total = x * 0
+    for _ in hints.range(3):
+        if np.sum(np.abs(total)) > limit:
+            break
+        for k in range(2):
+            last = x * (k + 1)
+        total = total + last
+    return total

@@ -266,7 +266,7 @@ def pythonic(d: Draw) -> Node | None:
     if x is None or test is None:
         return None
     c, scalar = d.number(), f"np.sum({x})"
-    scaled = "" if d.dtype(x) == np.float64 else f"{x} * "  # by itself, the dtype of max(float32, Python's number) depends on the values
+    scaled = f"{x} * "  # by itself, max(float32, Python's number) is weakly typed or not, depending on the values
     chained = f"«apart({scalar}, {c})»«apart({scalar}, {c + 1.0})»{c} < {scalar} < {c + 1.0}"
     forms = [f"np.sin({x}) if {test} else np.cos({x})", f"{x} * 2 if {chained} else {x}", f"{scaled}max({scalar}, {c})",
              f"{scaled}min({c}, {scalar})", f"abs({scalar})",

@@ -104,7 +104,16 @@ class Liveness:
         ends = self.ends.get(stmt, set())  # their previous values do not matter
         trip, head = trip - ends, head - ends
         self.of[stmt] = Live(after, trip | stop)
-        return head | self.reads(Usage.of(stmt.iter)) if isinstance(stmt, ast.For) else head
+        if isinstance(stmt, ast.While):
+            return head
+        return (trip | stop if self.runs(stmt.iter) else head) | self.reads(Usage.of(stmt.iter))
+
+    def runs(self, iterable: ast.expr) -> bool:
+        """Whether a loop is certain to have an iteration, as over `range(3)`: what its body binds is not needed before it."""
+        match iterable:
+            case ast.Call(func=ast.Name("range"), args=[ast.Constant(int(count))], keywords=[]):
+                return count > 0 and "range" not in self.own
+        return False
 
 
 def captured_names(body: Sequence[ast.stmt]) -> dict[str, set[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from ..interrupts import stopping
@@ -87,3 +87,22 @@ def only_if(text: Text, condition: str) -> Iterator[None]:
     yield
     text.jump(after)
     text.start(after)
+
+
+def switch(text: Text, number: str, cases: Mapping[int, Callable[[], None]]) -> None:
+    """Run the case of a number, which is one of them. The work of the longest counts."""
+    labels, other, after = {n: text.fresh_label() for n in cases}, text.fresh_label(), text.fresh_label()
+    text.put(f"switch i64 {number}, label %{other} [{' '.join(f'i64 {n}, label %{label}' for n, label in labels.items())}]")
+    text.start(other)
+    text.put("unreachable")
+    work, unseen = [0.0], [0.0]
+    for n, label in labels.items():
+        text.start(label)
+        before = text.work, text.unseen_work
+        cases[n]()
+        work.append(text.work - before[0])
+        unseen.append(text.unseen_work - before[1])
+        text.jump(after)
+    text.start(after)
+    text.repeated -= sum(work) - max(work)
+    text.unseen -= sum(unseen) - max(unseen)

@@ -179,6 +179,18 @@ class Loop:
     may_be_empty: bool = False  # whether the first iteration must be guarded
 
 
+class Cuts(NamedTuple):
+    """All of an axis whose size is known only at run time, in parts of sizes that are decided then (`loops/cuts.py`).
+
+    `bodies` has what is computed for a part of each size that occurs.
+    """
+
+    variable: Symbolic
+    size: Expr
+    axis: int
+    bodies: dict[int, list[Node]]
+
+
 # ---- nests, contractions, and what is around them
 
 
@@ -243,7 +255,7 @@ class Contraction:
     adding: bool  # to the current contents of the first member
     vector: int | None  # the axis of vectors
     summed: tuple[int, ...]  # axes, from the outermost loop to the innermost
-    nodes: list[Node]  # loops along the other axes, and tiles
+    nodes: list[Node]  # loops and cuts along the other axes, and tiles
 
     @property
     def accesses(self) -> list[Access]:
@@ -308,7 +320,7 @@ class Sizing(NamedTuple):
 
 
 Node: TypeAlias = (
-    Loop | Row | Vector | Square | Open | Fold | Spill | Close | Finish | Merge | Nest | Tile | Contraction | Call | Local | Parallel
+    Loop | Cuts | Row | Vector | Square | Open | Fold | Spill | Close | Finish | Merge | Nest | Tile | Contraction | Call | Local | Parallel
 )
 
 

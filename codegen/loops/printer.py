@@ -22,6 +22,7 @@ from .ir import (
     Chunk,
     Close,
     Contraction,
+    Cuts,
     Finish,
     Fold,
     Local,
@@ -129,6 +130,9 @@ def _tiles(node: Contraction, nodes: Sequence[Node], over: str) -> list[str]:
         if isinstance(inner, Tile):
             head = f"tile {len(inner.rows)} x {'+'.join(map(str, inner.widths))}{f' sum over {over}' if over else ''}"
             out += _block(head, _stored(node))
+        elif isinstance(inner, Cuts):
+            parts = [line for n, body in inner.bodies.items() for line in _block(f"of {n}", _tiles(node, body, over))]
+            out += _block(f"cut {inner.variable} in 0..{inner.size!s}", parts)
         else:
             assert isinstance(inner, Loop)
             out += _block(_head(inner), _tiles(node, inner.body, over))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from adjit.ir.expr import Expr
 
-from .ir import Access, Contraction, Loop, Node, Tile, index_of, static
+from . import cuts
+from .ir import Access, Contraction, Cuts, Loop, Node, Tile, index_of, static
 
 if TYPE_CHECKING:
     from .checker import Checker
@@ -39,6 +41,9 @@ class TileChecker:
 
     def level(self, nodes: Sequence[Node]) -> None:
         """The nodes at one depth: loops one after the other along all of an axis, or tiles that share the rows between them."""
+        if len(nodes) == 1 and isinstance(nodes[0], Cuts):
+            self.cuts(nodes[0])
+            return
         loops, tiles = [n for n in nodes if isinstance(n, Loop)], [n for n in nodes if isinstance(n, Tile)]
         self.require(len(nodes) in (len(loops), len(tiles)) and bool(nodes), "loops beside tiles, or nothing")
         if tiles:
@@ -59,6 +64,19 @@ class TileChecker:
             del self.active[axis]
             covered = loop.stop
         self.require(covered == self.node.sizes[axis], f"axis {axis} is covered up to {covered}, not to {self.node.sizes[axis]}")
+
+    def cuts(self, node: Cuts) -> None:
+        """Parts of sizes that are decided at run time: each of them has code, which stays within the axis at its last position."""
+        axis, sizes = node.axis, list(node.bodies)
+        self.require(axis not in (*self.active, *self.node.summed), f"a second loop along axis {axis}")
+        self.require(node.size == self.node.sizes[axis], f"axis {axis} is cut up to {node.size}, not to {self.node.sizes[axis]}")
+        self.require(sizes == cuts.heights(max(sizes, default=0)), f"parts of {sizes} rows")
+        for rows, body in node.bodies.items():
+            positions = Loop(node.variable, 0, node.size - (rows - 1), 1, [], axis, may_be_empty=True)
+            self.active[axis] = dataclasses.replace(positions, step=rows)
+            with self.around.inside(positions):
+                self.level(body)
+            del self.active[axis]
 
     def tiles(self, tiles: Sequence[Tile]) -> None:
         node = self.node

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from adjit.ir.expr import Expr
@@ -11,13 +12,16 @@ from adjit.ir.expr import Expr
 from ..kernels.emitter import VectorEmitter
 from ..llvm import counted, memory
 from ..llvm.lanes import Reg
-from .ir import Access, Contraction, Factor, Loop, Node, Tile, static
+from ..llvm.words import Word, spelled
+from . import cuts
+from .ir import Access, Contraction, Cuts, Factor, Loop, Node, Tile, static
 
 if TYPE_CHECKING:
     from .renderer import Renderer
 
 Sums = list[list[Reg]]  # of a tile: rows of vectors
 TARGET = len(Factor)  # index of the first member among the accesses
+SMALLER = 2  # approximate number of smaller parts
 
 
 class TileRenderer:
@@ -37,6 +41,8 @@ class TileRenderer:
         for node in nodes:
             if isinstance(node, Tile):
                 self.tile(node, at)
+            elif isinstance(node, Cuts):
+                self.cuts(node, at)
             else:
                 assert isinstance(node, Loop)
                 with self.looped(node) as index:
@@ -54,6 +60,26 @@ class TileRenderer:
             if loop.may_be_empty:
                 around.enter_context(counted.only_if(text, text.define(f"icmp slt i64 {start}, {stop}")))
             yield around.enter_context(counted.Loop(text, start, stop, loop.step)).index
+
+    def cuts(self, node: Cuts, at: list[str]) -> None:
+        """The whole parts of an axis, and then the smaller ones: for each, a jump to the code of its size."""
+        text, largest = self.text, max(node.bodies)
+        wholes, parts, short, longer = cuts.counts(Word(text, self.around.spell(node.size)), largest)
+        start = spelled(wholes * largest)
+
+        def part(size: int, index: str) -> None:
+            self.all(node.bodies[size], self.moved(at, self.accesses, node.axis, index))
+
+        if isinstance(wholes, Word):
+            with counted.only_if(text, text.define(f"icmp sgt i64 {wholes.name}, 0")), counted.Loop(text, "0", start, largest) as loop:
+                part(largest, loop.index)
+        are_some = text.define(f"icmp sgt i64 {spelled(parts)}, 0")
+        with counted.only_if(text, are_some), counted.Loop(text, "0", spelled(parts), trips=SMALLER) as loop:
+            position = loop.carry("i64", start)
+            more = text.define(f"icmp slt i64 {loop.index}, {spelled(longer)}")
+            size = text.define(f"add i64 {spelled(short)}, {text.define(f'zext i1 {more} to i64')}")
+            counted.switch(text, size, {n: partial(part, n, position) for n in node.bodies if n <= cuts.REST})
+            loop.feed(position, text.define(f"add i64 {position}, {size}"))
 
     def moved(self, at: Sequence[str], accesses: Sequence[Access], axis: int, index: str) -> list[str]:
         """The position after a move along an axis; what does not move keeps its pointer."""

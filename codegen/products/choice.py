@@ -43,7 +43,9 @@ def is_small(
 
 def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...], registers: int) -> bool:
     """Whether the right factor, with these strides, is packed by a CPU with so many registers for vectors."""
-    return pays_to_pack(a, b, strides) and (strides[1] != 1 or not is_near(a, b, registers))
+    (m, k), n = a.shape, b.shape[1]
+    near = is_static(m, n, k) and is_near(m, n, k, b.dtype.itemsize, strides[1] == 1, registers=registers)
+    return pays_to_pack(a, b, strides) and not near
 
 
 def pays_to_pack(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
@@ -52,15 +54,25 @@ def pays_to_pack(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool
     return a.dtype.kind == "f" and 1 not in (m, n) and not is_small(m, n, k, b.dtype.itemsize, strides[1] == 1)
 
 
-def is_near(a: TensorType, b: TensorType, registers: int) -> bool:
+def is_near(
+    m: Expr,
+    n: Expr,
+    k: Expr,
+    itemsize: int,
+    is_contiguous: bool,
+    at_most: Callable[[Any, int], bool | Truth] = operator.le,
+    *,
+    registers: int,
+) -> bool | Truth:
     """Whether the caches serve tiles of both factors as fast as packed ones. The routine would also fill up its last tile with zeros.
 
     Higher tiles read b less often, and of a low product, every element of b is read only a few times: it may come from further away.
     """
-    if not is_static(*a.shape, *b.shape):
+    if not is_contiguous:
         return False
     of_any, of_low = NEAR_FACTORS[registers]
-    return a.nbytes <= NEAR_ROWS and b.nbytes <= (of_low if a.shape[0] <= LOW else of_any)
+    left, right = m * k * itemsize, k * n * itemsize
+    return at_most(left, NEAR_ROWS) & (at_most(right, of_any) | (at_most(m, LOW) & at_most(right, of_low)))
 
 
 def reads_in_place(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
@@ -97,11 +109,10 @@ def is_in_place_when_run(text: Text, target: Window, a: Window, b: Window) -> tu
         sign = proven_sign(limit - size, or_zero=True)
         return sign > 0 if sign else Truth(text, text.define(f"icmp sle i64 {size}, {limit}"))
 
-    rules = [
-        rule for rule in (is_small, is_low_or_narrow) if is_often(partial(rule, itemsize=itemsize, is_contiguous=is_contiguous), m, n, k)
-    ]
+    of_large: list[Callable[..., bool | Truth]] = [is_low_or_narrow, partial(is_near, registers=text.target.vector_registers)]
+    rules = [rule for rule in (is_small, *of_large) if is_often(partial(rule, itemsize=itemsize, is_contiguous=is_contiguous), m, n, k)]
     holds = [rule(m, n, k, itemsize, is_contiguous, at_most) for rule in rules]
-    return functools.reduce(operator.or_, holds, False), is_low_or_narrow in rules
+    return functools.reduce(operator.or_, holds, False), any(rule in rules for rule in of_large)
 
 
 def is_often(holds: Callable[..., bool | Truth], *sizes: Expr) -> bool:

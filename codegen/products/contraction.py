@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from adjit.ir.errors import AdjitError, NotGeneral
 from adjit.ir.expr import Expr, hint_of, is_static
 
-from ..loops.ir import Access, Contraction, Factor, Loop, Node, Tile, index_of
+from ..loops import cuts
+from ..loops.ir import Access, Contraction, Cuts, Factor, Loop, Node, Tile, index_of
 from ..sizes import may_be_empty
 
 if TYPE_CHECKING:
@@ -52,18 +53,6 @@ def evenly(size: int, most: int) -> list[tuple[int, int]]:
     parts = -(-size // most)
     short, longer = divmod(size, parts)
     return [(count, length) for count, length in ((longer, short + 1), (parts - longer, short)) if count]
-
-
-def divisors(most: int) -> list[int]:
-    """Numbers from at most `most` down to 1, each a divisor of the one before: so whole tiles of one height end where lower ones begin.
-
-    Few rows are common, and one row alone does not keep the multipliers busy: from 2 on, pairs are left.
-    """
-    size = max(n for n in (1, 2, *(3 << k for k in range(most.bit_length())), *(1 << k for k in range(most.bit_length()))) if n <= most)
-    out = [size]
-    while out[-1] > 1:
-        out.append(out[-1] // 3 if out[-1] % 3 == 0 else out[-1] // 2)
-    return out
 
 
 class _Plan:
@@ -234,13 +223,11 @@ class _Plan:
         return out
 
     def _along_any(self, label: str, line: Rows, height: int, widths: list[int]) -> list[Node]:
-        """The same for a size that is known only at run time: as many whole tiles as possible, then lower ones."""
-        out, size, start = list[Node](), self.sizes[label], 0
-        for rows in divisors(height):
-            stop = size // rows * rows
-            out.append(self._loop(label, start, stop, rows, [self._repeated(label, line, rows, widths)], empty=True))
-            start = stop
-        return out
+        """The same for a size that is known only at run time, when it is cut into tiles of some of these heights."""
+        axis, bodies = self.axes.index(label), dict[int, list[Node]]()
+        for rows in cuts.heights(height):
+            bodies[rows] = [self._repeated(label, line, rows, widths)]
+        return [Cuts(index_of(axis), self.sizes[label], axis, bodies)]
 
     def _repeated(self, label: str, line: Rows, length: int, widths: list[int]) -> Tile:
         return self._tile([{**r, label: j} for j in range(length) for r in line], widths)

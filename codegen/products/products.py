@@ -31,7 +31,7 @@ from ..loops.nest import NestSpec
 from ..sizes import upper
 from ..threads import library
 from . import choice, cutting
-from .alone import STRIP, in_sized_strips, in_strips, may_be_cut, sized_strip_bytes, strip_bytes, strips_of
+from .alone import in_sized_strips, in_strips, may_be_cut, sized_strip_bytes, strip_bytes, strips_of
 from .choice import PARALLEL
 from .routine import (
     BYTE,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
 
 CUT = 32  # parts of a product that is computed in place, on all threads
+PART = 16  # rows of such a part if their number is known only at run time
 TURNED = 4  # products in a sum for each row of a: from here on, packing a transposed b costs more than transposing the result
 
 
@@ -177,13 +178,14 @@ def _whole(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate:
 
 
 def _contract(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
-    """A product that is computed in place: in parts of the longer side of the result, or of its rows if their number is known only at run
-    time, on several threads if it is large enough. An element is the same sum in any part.
+    """A product that is computed in place: in parts of the longer side of the result on several threads, if it is large enough. An element
+    is the same sum in any part. If the number of rows is known only at run time, it may be small: the columns are cut where each thread
+    gets some.
     """
     (m, k), n, width = a.type.shape, b.type.shape[1], kernel.tile_width(a.type.dtype)
-    side = 0 if not is_static(m) or m >= n else 1
+    side = int(m < n if is_static(m) else n >= kernel.threads * width)
     size = (m, n)[side]
-    step = -(-size // (CUT * width)) * width if is_static(size) else STRIP
+    step = -(-size // (CUT * width)) * width if is_static(size) else PART
     count = size // step
     if threads_of(kernel, a, b) == 1 or (is_static(count) and count < 2):
         _whole(kernel, target, a, b, accumulate)

@@ -36,16 +36,17 @@ def test_bits_do_not_depend_on_threads(m: int, n: int, k: int, dtype: str) -> No
 def test_what_is_near(registers: int) -> None:
     of_any, of_low = (limit // 4 for limit in NEAR_FACTORS[registers])  # in elements
 
-    def types(m: int, n: int, k: int) -> tuple[TensorType, TensorType]:
-        return TensorType(F32, (m, k)), TensorType(F32, (k, n))
+    def near(m: int, n: int, k: int) -> bool:
+        return bool(is_near(m, n, k, 4, True, registers=registers))
 
-    assert is_near(*types(100, of_any // 128, 128), registers)
-    assert not is_near(*types(100, of_any // 128 + 1, 128), registers)
-    assert is_near(*types(32, of_low // 128, 128), registers)
-    assert not is_near(*types(32, of_low // 128 + 1, 128), registers)
-    assert not is_near(*types(NEAR_ROWS // 4 // 100 + 1, 40, 100), registers)
-    assert packs_factor(*types(100, 100, 100), (1, 100), registers)  # b is transposed
-    assert not packs_factor(*types(100, 100, 100), (100, 1), registers)
+    assert near(100, of_any // 128, 128)
+    assert not near(100, of_any // 128 + 1, 128)
+    assert near(32, of_low // 128, 128)
+    assert not near(32, of_low // 128 + 1, 128)
+    assert not near(NEAR_ROWS // 4 // 100 + 1, 40, 100)
+    left, right = TensorType(F32, (100, 100)), TensorType(F32, (100, 100))
+    assert packs_factor(left, right, (1, 100), registers)  # b is transposed
+    assert not packs_factor(left, right, (100, 1), registers)
 
 
 def test_the_registers_of_this_machine_are_known() -> None:

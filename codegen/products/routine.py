@@ -22,7 +22,7 @@ from .strips import PLAIN, leading
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
 
-SHORT = 4  # operations after a product, up to which they are emitted for every vector of a tile
+SHORT = 8  # operations after a product, up to which they are emitted for every vector of a tile: a bias, a rectifier and its mask
 PACKED = 384  # columns: from here on, rows of a are packed even if they are contiguous
 MULTIPLIED = 8  # approximate number of multiplications per instruction
 BYTE = np.dtype("u1")

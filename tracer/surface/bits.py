@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import DTypeError, UnsupportedError
+from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.types import I32, I64, U8, DType, normalize_axis
@@ -110,6 +110,8 @@ def unpackbits(x: Any, /, axis: int | None = None, count: int | None = None, bit
     n = flat.shape[-1]
     wanted = n if count is None else operator.index(count)
     wanted = n + wanted if wanted < 0 else wanted
+    if wanted < 0:
+        raise ShapeError(f"unpackbits: count={count} drops more than the {n} bits that there are")
     flat = ops.slice_(flat, [*[slice(None)] * (flat.ndim - 1), slice(wanted)])
     return moved(ops.pad(flat, [0] * flat.ndim, [*[0] * (flat.ndim - 1), max(wanted - n, 0)]), -1, axis)
 

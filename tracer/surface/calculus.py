@@ -50,6 +50,8 @@ def gradient_along(x: Operand, axis: int, spacing: Any) -> Operand:
     _, h = to_operands(x, spacing)
     rise = diff(x, axis=axis)
     if h.ndim:
+        if h.shape != (x.shape[axis],):
+            raise ShapeError(f"gradient: coordinates of shape {list(h.shape)} for axis {axis} of {x.type}")
         h = ops.reshape(floating(diff(h)), [-1 if a == axis else 1 for a in range(x.ndim)])
         before, after = (ops.slice_(h, [*head, s]) for s in (slice(-1), slice(1, None)))
         slopes = rise / h

@@ -441,6 +441,8 @@ def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
     """
     out = default
     for condition, choice in zip(reversed(list(conditions)), reversed(list(choices)), strict=True):
+        if to_operand(condition).dtype.kind != "b":
+            raise DTypeError(f"select: conditions are bools, not {to_operand(condition).type}")
         out = ops.where(*_branches(condition, choice, out), wraps=True)
     return to_operand(out)
 

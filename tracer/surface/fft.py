@@ -34,7 +34,7 @@ NORMS = ("backward", "ortho", "forward")
 def scale_of(n: int, norm: str | None, inverse: bool, what: str) -> float:
     """The factor of a transform of length n."""
     if norm is not None and norm not in NORMS:
-        raise ValueError(f'{what}: norm {norm!r} is not "backward", "ortho" or "forward"')
+        raise ShapeError(f'{what}: norm {norm!r} is not "backward", "ortho" or "forward"')
     if norm == "ortho":
         return 1.0 / math.sqrt(n)
     return 1.0 / n if inverse != (norm == "forward") else 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -16,6 +17,7 @@ from adjit.ir.types import I64, complex_dtype, normalize_axis
 
 from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands
 from .elementwise import floating
+from .range_checks import check_below, check_places
 from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
 
 
@@ -140,6 +142,8 @@ def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> 
     x, xp, fp = (floating(v) for v in to_operands(x, xp, fp))
     if xp.ndim != 1 or xp.shape != fp.shape:
         raise ShapeError(f"interp: xp and fp must be vectors of one length, not {xp.type} and {fp.type}")
+    if not xp.shape[0]:
+        raise ShapeError("interp: there are no points to interpolate between")
     last = xp.shape[0] - 1
     if last == 0:
         inner = pick(fp, 0) + 0.0 * x
@@ -258,6 +262,8 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     (Tensor([3, 5, 7], i64[3]), Tensor([2, 2], i64[2]))
     """
     out = to_operand(x)
+    if n < 0:
+        raise ShapeError(f"diff: differences are taken n times, not {n}")
     axis = normalize_axis(axis, out.ndim, "diff")
     parts = [out]
     for end, at in ((prepend, 0), (append, 1)):
@@ -345,6 +351,8 @@ def choose(index: Any, choices: Any, /, mode: str = "raise") -> Operand:
     """
     index, *arrays = to_operands(index, *choices)
     index, *arrays = broadcast_arrays(index, *arrays)
+    if mode == "raise":
+        check_below(index, len(arrays), "choose")
     return take_along_axis(stack(arrays), ops.reshape(wrapped(index, len(arrays), mode, "choose"), (1, *index.shape)), 0)[0]
 
 
@@ -379,11 +387,15 @@ def isin(x: Any, test: Any, /, *, invert: bool = False) -> Operand:
 
 def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Operand:
     """Sort along an axis, which is a valid partition."""
+    x, axis = along(to_operand(x), axis, "partition")
+    check_places(static_index("partition", kth), x.shape[axis], "partition")
     return sort(x, axis)
 
 
 def argpartition(x: Any, kth: Any, /, axis: int | None = -1) -> Operand:
     """Return the indices that sort along an axis, which is a valid partition."""
+    x, axis = along(to_operand(x), axis, "argpartition")
+    check_places(static_index("argpartition", kth), x.shape[axis], "argpartition")
     return argsort(x, axis)
 
 
@@ -406,12 +418,13 @@ def unravel_index(index: Any, shape: Any, /) -> tuple[Operand, ...]:
     >>> aj.unravel_index(5, (2, 3))
     (Tensor(1, i64[]), Tensor(2, i64[]))
     """
-    index = to_operand(index)
+    index, sizes = to_operand(index), as_sizes(shape)
+    check_below(index, math.prod(sizes), "unravel_index")
     out: list[Operand] = []
-    for size in reversed(as_sizes(shape)[1:]):
+    for size in reversed(sizes[1:]):
         out.insert(0, index % size)
         index = index // size
-    return (index, *out)
+    return (index, *out) if sizes else ()
 
 
 def ix_(*xs: Any) -> tuple[Operand, ...]:

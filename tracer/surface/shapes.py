@@ -367,12 +367,14 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Operand:
     out = to_operand(x)
     if axis is None:
         return ops.reshape(roll(ops.reshape(out, -1), shift, axis=0), out.shape)
-    if isinstance(shift, Operand):
-        return rolled(out, as_operand(shift), normalize_axis(axis, out.ndim, "roll"))
-    axes, shifts = as_sizes(axis), as_sizes(shift)
-    width = max(len(axes), len(shifts))
-    for a, by in zip(axes * (width // len(axes)), shifts * (width // len(shifts)), strict=True):
+    axes, shifts = as_sizes(axis), shifts_of(shift)
+    if len(axes) != len(shifts) and 1 not in (len(axes), len(shifts)):
+        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+    for a, by in zip(axes * len(shifts) if len(axes) == 1 else axes, shifts * len(axes) if len(shifts) == 1 else shifts, strict=True):
         at = normalize_axis(a, out.ndim, "roll")
+        if isinstance(by, Operand):
+            out = rolled(out, by, at)
+            continue
         size = out.shape[at]
         cut = size - by % size if size else 0
         if cut not in (0, size):
@@ -381,10 +383,15 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Operand:
     return out
 
 
+def shifts_of(shift: Any) -> tuple[int | Operand, ...]:
+    if not isinstance(shift, Operand):
+        return as_sizes(shift)
+    flat = ops.reshape(as_operand(shift), -1)
+    return tuple(pick(flat, i) for i in range(flat.shape[0]))
+
+
 def rolled(x: Operand, shift: Operand, axis: int) -> Operand:
     """Shift elements along an axis by a number known only at run time."""
-    if shift.ndim:
-        raise ShapeError(f"roll: a traced shift is one number, not {shift.type}")
     size = max(x.shape[axis], 1)
     return pick(x, (*[slice(None)] * axis, (ops.iota((x.shape[axis],), 0) - shift) % size))
 

@@ -10,7 +10,7 @@ import operator
 from typing import Any
 
 from adjit.ir import ops
-from adjit.ir.errors import DTypeError
+from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.ops import special
 from adjit.ir.types import normalize_axes
@@ -241,7 +241,7 @@ def multigammaln(a: Any, d: int, /) -> Operand:
     """
     a, count = floating(to_operand(a)), operator.index(d)
     if count < 1:
-        raise ValueError(f"multigammaln: the dimension must be positive, not {count}")
+        raise ShapeError(f"multigammaln: the dimension must be positive, not {count}")
     out: Operand = a * 0.0 + 0.25 * count * (count - 1) * math.log(math.pi)
     for j in range(count):
         out = out + gammaln(a - 0.5 * j)
@@ -289,7 +289,7 @@ def lambertw(x: Any, k: int = 0, /) -> Operand:
     Tensor([0.        , 0.56714329], f64[2])
     """
     if k not in (0, -1):
-        raise ValueError(f"lambertw: the branches 0 and -1 are real, not {k}")
+        raise ShapeError(f"lambertw: the branches 0 and -1 are real, not {k}")
     return present(special.lambertw(to_operand(x), int(k)))
 
 

@@ -72,7 +72,7 @@ def eigh(a: Any, /, UPLO: str = "L") -> EighResult:
     """
     x = floating(to_operand(a))
     if UPLO.upper() not in ("L", "U"):
-        raise ValueError(f"eigh: UPLO must be 'L' or 'U', not {UPLO!r}")
+        raise ShapeError(f"eigh: UPLO must be 'L' or 'U', not {UPLO!r}")
     x = x if UPLO.upper() == "L" else linalg.adjoint(x)
     return EighResult(*(complex_decompositions().eigh_complex(x) if x.type.is_complex else spectral.eigh(x)))
 
@@ -197,7 +197,7 @@ def tensorinv(a: Any, /, ind: int = 2) -> Operand:
     """
     x = to_operand(a)
     if ind <= 0:
-        raise ValueError("tensorinv: ind must be positive")
+        raise ShapeError("tensorinv: ind must be positive")
     left, right = x.shape[:ind], x.shape[ind:]
     if math.prod(left) != math.prod(right):
         raise ShapeError(f"tensorinv: {x.type} with ind={ind} is not a square map: {math.prod(left)} != {math.prod(right)}")
@@ -265,7 +265,7 @@ def solve_triangular(a: Any, b: Any, /, trans: Any = 0, lower: bool = False, uni
     Tensor([1., 2.], f64[2])
     """
     if trans not in (0, 1, "N", "T"):
-        raise ValueError(f"solve_triangular: trans must be 0, 1, 'N' or 'T', not {trans!r}")
+        raise ShapeError(f"solve_triangular: trans must be 0, 1, 'N' or 'T', not {trans!r}")
     a, b = (floating(x) for x in to_operands(a, b))
     return ops.solve_triangular(a, b, not lower, trans in (1, "T"), unit_diagonal)
 

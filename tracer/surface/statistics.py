@@ -18,6 +18,7 @@ from ..convert import as_float, pick, present, to_operand, to_operands
 from .create import linspace
 from .elementwise import floating
 from .indexing import searchsorted
+from .range_checks import check_monotonic, check_not_negative, check_quantiles, check_range
 from .reductions import counted, cumprod, cumsum, mean, prod
 from .reductions import sum as total
 from .shapes import concatenate
@@ -48,8 +49,7 @@ def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method
     x = floating(x)
     if method != "linear":
         raise UnsupportedError(f"quantile: method {method!r}; only 'linear' is supported")
-    if isinstance(q, Concrete) and not ((q.buffer >= 0) & (q.buffer <= 1)).all():
-        raise ShapeError("quantile: quantiles must be in the range [0, 1]")
+    check_quantiles(q, "quantile")
     refuse_complex("quantile", x)
     ordered = sorted_lines(x, axis, "quantile")
     n = ordered.shape[-1]
@@ -102,13 +102,15 @@ def nanquantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, met
     x = floating(x)
     if method != "linear":
         raise UnsupportedError(f"nanquantile: method {method!r}; only 'linear' is supported")
+    check_quantiles(q, "nanquantile")
     refuse_complex("nanquantile", x)
     ordered = ops.sort(lines(x, axis, "nanquantile"), -1)
     count = ops.sum(ops.logical_not(ops.isnan(ordered)), -1)
     parts = [quantile_of(ordered, count, pick(ops.reshape(q, -1), i)) for i in range(q.type.size)]
-    out = ops.concatenate([ops.reshape(part, (1, *part.shape)) for part in parts], 0)
+    empty = ops.full((0, *ordered.shape[:-1]), 0, x.dtype)
+    out = ops.concatenate([empty, *(ops.reshape(part, (1, *part.shape)) for part in parts)], 0)
     shape = kept_shape(x.shape, normalize_axes(axis, x.ndim, "nanquantile")) if keepdims else ordered.shape[:-1]
-    return ops.reshape(out, (*q.shape, *shape))
+    return present(ops.reshape(out, (*q.shape, *shape)))
 
 
 def quantile_of(ordered: Operand, count: Operand, q: Operand) -> Operand:
@@ -183,6 +185,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Operand:
     up = searchsorted(bins, x, side)
     if count < 2:
         return up
+    check_monotonic(bins, "digitize: bins must increase or decrease monotonically", may_decrease=True)
     down = count - searchsorted(ops.flip(bins, 0), x, side)
     return ops.where(ops.greater(pick(bins, 0), pick(bins, -1)), down, up)
 
@@ -196,6 +199,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
     x = to_operand(x)
     if x.ndim != 1 or x.dtype.kind not in "iu":
         raise ShapeError(f"bincount: takes a vector of integers, not {x.type}")
+    if minlength < 0:
+        raise ShapeError(f"bincount: minlength must not be negative: {minlength}")
+    check_not_negative(x, "bincount: the integers must not be negative")
     if isinstance(x, Concrete):
         minlength = builtins.max(minlength, int(x.buffer.max()) + 1 if x.buffer.size else 0)
     elif not minlength:
@@ -231,11 +237,14 @@ def edges_of(x: Operand, bins: Any, between: Any) -> Operand:
     if not isinstance(bins, int | np.integer):
         if isinstance(bins, str):
             raise UnsupportedError("histogram: how many bins there are must be known while tracing; give their number, or their edges")
-        return to_operands(x, bins)[1]
+        given = to_operands(x, bins)[1]
+        check_monotonic(given, "histogram: the edges of bins must increase monotonically")
+        return given
     if between is None:
         low, high = (floating(ops.stop_gradient(f(x))) for f in (ops.min, ops.max))
     else:
         low, high = (floating(to_operands(x, end)[1]) for end in between)
+    check_range(low, high, "histogram")
     flat = ops.equal(low, high)
     edges: Operand = linspace(ops.where(flat, low - 0.5, low), ops.where(flat, high + 0.5, high), int(bins) + 1)
     return edges
@@ -471,5 +480,6 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
         weights = ops.reshape(weights, tuple(n if a in axes else 1 for a, n in enumerate(x.shape)))
     weights = ops.broadcast_to(weights, x.shape)
     total = ops.sum(floating(weights), axis, keepdims)
+    ops.check(ops.all(ops.not_equal(ops.stop_gradient(total), 0)), "average: the weights sum to zero", "ZeroDivisionError")
     out = ops.sum(x * floating(weights), axis, keepdims) / total
     return (out, present(total)) if returned else out

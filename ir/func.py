@@ -160,7 +160,7 @@ def count(stmts: Iterable[Stmt]) -> int:
 class Func:
     """A whole function. `given` are parameters saved by the forward function; `updates` are those overwritten at the end (variables).
 
-    `writes` are the values that were assigned to variables on the way, as traced: what is read of a variable after that.
+    `writes` are the values of another shape that were assigned to variables on the way: what is read of a variable after that.
     """
 
     __slots__ = ("name", "block", "given", "updates", "location", "plan", "writes")

@@ -126,7 +126,7 @@ class Dependencies:
             self.varying.add(id(stmt.result))
 
     def propagate(self, stmt: Stmt) -> None:
-        given = [self.of(x) for x in stmt.args]
+        given = [self.of(x) for x in stmt.op.followed(stmt.args)]
         if stmt.op.is_loop and self.loop(stmt):
             return
         if stmt.op.is_control and not stmt.op.is_loop:

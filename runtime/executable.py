@@ -207,8 +207,8 @@ def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
     """Return `@f.pull` and the mask of parameters that it returns cotangents of.
 
     It takes the parameters, and the cotangents of the results in `given`. Parameters that no derivative reaches are not in the mask: for
-    the tape they are unconnected, which differs from zero. What is read of a variable after an assignment is the variable again: its
-    derivative is one by the variable, as in eager code and in TensorFlow, and none by what was assigned.
+    the tape they are unconnected, which differs from zero. What is read of a variable after it got another shape is the variable again:
+    its derivative is one by the variable (`Assigned` passes on those of other assignments).
     """
     from adjit.passes.simplify.dce import eliminate_repeated_checks  # noqa: PLC0415 - as in `optimize`
 

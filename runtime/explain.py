@@ -15,7 +15,7 @@ from adjit.ir.func import Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Operand
 from adjit.ir.ops.control import Region
-from adjit.ir.ops.logic import Detach
+from adjit.ir.ops.logic import Assigned, Detach
 from adjit.ir.ops.maps import Cast
 from adjit.ir.types import DTYPE_NAMES
 from adjit.passes.autodiff.reverse import backpropagate
@@ -138,7 +138,7 @@ class Search:
 
     def cut(self, stmt: Stmt) -> str:
         op, where = stmt.op, at(stmt.location)
-        if isinstance(op, Assign) or (isinstance(op, Detach) and self.is_state(stmt)):
+        if isinstance(op, Assign | Assigned) or (isinstance(op, Detach) and self.is_state(stmt)):
             name = op.variable if isinstance(op, Assign) else getattr(stmt.result, "name", None)
             label = f"variable {name!r}" if name else "a variable"
             return f"it passes through the state of {label}, assigned{where}: assignments block gradients"

@@ -20,6 +20,7 @@ from adjit.ir.func import Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.ops.base import Op, with_attributes
+from adjit.ir.ops.logic import Assigned
 from adjit.ir.ops.shape import Reshape
 from adjit.passes.rewrite import operands_read
 from adjit.tracer.frames import user_location
@@ -220,6 +221,17 @@ class TraceRecord(Record):
     def watches(self, x: Operand) -> bool:
         return id(x) in self.trace.root().stand_ins or super().watches(x)
 
+    def read(self, variable: Variable, value: Operand) -> None:
+        """Derivatives by what is read in a branch or a loop reach the tape at the value that the variable had before it."""
+        super().read(variable, value)
+        if current_trace() is not self.trace:
+            super().read(variable, self.trace.read(variable.store))
+
+    def values(self, variable: Variable) -> list[Operand]:
+        """Return the values read from the variable, without those whose derivatives pass on to an earlier one."""
+        passing = {id(stmt.result) for stmt in self.statements() if isinstance(stmt.op, Assigned)}
+        return [value for value in super().values(variable) if id(value) not in passing]
+
     def resolve(self, x: Operand) -> Operand:
         trace = current_trace()
         if isinstance(x, Traced) and trace is not None:
@@ -243,7 +255,8 @@ class TraceRecord(Record):
         since = dict(self.since)
         kept: list[Stmt] = []
         for place, stmt in self.recorded():
-            if stmt.op.differentiable and any(id(x) in since and since[id(x)] <= place for x in operands_read(stmt)):
+            read = operands_read(stmt) if stmt.blocks else stmt.op.followed(stmt.args)
+            if stmt.op.differentiable and any(id(x) in since and since[id(x)] <= place for x in read):
                 kept.append(stmt)
                 since.update((id(r), place) for r in stmt.results if r.type.is_inexact)
         return kept

@@ -84,7 +84,7 @@ def emit_if(
     for build in builds:
         values.append(build(results))  # noqa: PERF401 - a build may look at the values before it
     for cell in cells:
-        trace.wrote(cell, next(results))
+        trace.write(cell, next(results))
     return values
 
 

@@ -31,6 +31,6 @@ def emit_checkpoint(trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...],
     hold(trace, results[:count], [getattr(y, "name", None) for y in yields[:count]], given)
     for cell, value in zip(cells, results[count:], strict=True):
         value.name = cell.name
-        trace.wrote(cell, value)
+        trace.write(cell, value)
     found = iter(results)
     return tree.unflatten([leaf if kind is None else next(found) for leaf, kind in zip(leaves, kinds, strict=True)])

@@ -178,5 +178,5 @@ def _emit_loop(
     left: Iterator[Operand] = iter(results)
     values = [carry.result(left) for carry in carries]
     for cell in cells:
-        trace.wrote(cell, next(left))
+        trace.write(cell, next(left))
     return values

@@ -21,7 +21,7 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array, Op
-from adjit.ir.ops.logic import Detach
+from adjit.ir.ops.logic import Assigned, Detach
 from adjit.ir.ops.maps import Map
 from adjit.ir.types import PYTHON, TensorType
 
@@ -62,7 +62,7 @@ class Trace(Builder):
         self._named: tuple[Value, ...] = ()
         if parent is None:
             self.capture = self.capture_array
-            self.writes: list[tuple[Value, Operand]] = []  # what was assigned to variables, outside of branches and loops
+            self.writes: list[tuple[Value, Operand]] = []  # what was assigned to variables that had another shape before
             self.arguments: Sequence[Traced] = ()
             self.functions: dict[int, FunctionType] = {}  # those of the user that have been called, by id
             self.doubles: dict[int, tuple[Array, Array]] = {}
@@ -215,26 +215,20 @@ class Trace(Builder):
         return root._cells[id(cell)][1]
 
     def write(self, cell: Cell, operand: Operand) -> Operand:
-        """Set the variable's value from here on. Gradients do not pass through variables, as in TensorFlow."""
+        """Set the variable's value from here on. Gradients pass to the variable, not to what is assigned, as in TensorFlow."""
         name = cell.name or "variable"
         if not cell.takes(operand.type.shape):
             raise ShapeError(f"assign: {name} is {cell.type}, the new value {operand.type}").at(user_location())
         if operand.type.dtype != cell.type.dtype:
             raise DTypeError(f"assign: {name} is {cell.type}, the new value {operand.type}; cast it with .astype").at(user_location())
-        self.cell_parameter(cell)
-        (value,) = self.emit(Detach(), (operand,))
+        old = self.read(cell)
+        is_alike = operand.type.shape == old.type.shape
+        (value,) = self.emit(Assigned(), (operand, old)) if is_alike else self.emit(Detach(), (operand,))
         value.name, self._named = cell.name, ()
         self.written[id(cell)] = value
-        if self is self.root():  # those of branches and loops may not happen
+        if self is self.root() and not is_alike:
             self.writes.append((self.cell_parameter(cell), value))
         return value
-
-    def wrote(self, cell: Cell, value: Operand) -> None:
-        """Set the variable's value to what a branch or a loop left in it."""
-        if self is self.root():
-            self.write(cell, value)
-        else:
-            self.written[id(cell)] = value
 
     # ---- completion
 

@@ -163,6 +163,10 @@ class Op:
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         raise AdjitError(f"{self.name}: no reverse derivative")
 
+    def followed(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        """The arguments that derivatives pass to, if their type has derivatives."""
+        return args
+
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
     ) -> list[Operand | None]:

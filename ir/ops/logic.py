@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
 import numpy as np
 
+from ..errors import ShapeError
 from ..layout import Layout
 from ..types import BOOL, I8, U64, TensorType, float_dtype
 from .base import Array, Emitter, Reg, View, Writing, apply
@@ -17,7 +18,7 @@ __all__ = [
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift",
     "logical_and", "logical_or", "logical_xor", "logical_not",
-    "isnan", "isinf", "isfinite", "isclose", "stop_gradient",
+    "isnan", "isinf", "isfinite", "isclose", "stop_gradient", "assigned",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -344,6 +345,43 @@ class Detach(View):
 
     def view(self, layout: Layout, source: TensorType) -> Layout:
         return layout
+
+
+class Assigned(View):
+    """`new`, which a variable is assigned in place of `old`. Derivatives pass to `old`, as the variable's, none to what is assigned."""
+
+    arity = 2
+
+    def infer(self, *types: TensorType) -> TensorType:
+        new, old = types
+        if new != old:
+            raise ShapeError(f"assigned: types differ: {new} and {old}")
+        return new
+
+    def evaluate(self, *arrays: Array) -> Any:
+        return arrays[0]
+
+    def python(self, write: Writing, *args: Operand) -> Any:
+        return write.array(args[0])
+
+    def followed(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return args[1:]
+
+    def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return d if i else None
+
+    def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
+        return d if i else None
+
+    def widened(self, size: int) -> Assigned:
+        return self
+
+    def view(self, layout: Layout, source: TensorType) -> Layout:
+        return layout
+
+
+def assigned(new: Operand, old: Operand) -> Operand:
+    return apply(Assigned(), new, old)
 
 
 def stop_gradient(x: Operand) -> Operand:

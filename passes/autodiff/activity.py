@@ -38,7 +38,7 @@ def extend_reached(stmts: Sequence[Stmt], active: set[int]) -> None:
     for stmt in stmts:
         if stmt.blocks:
             _reach_region(stmt, active)
-        elif stmt.op.differentiable and any(id(a) in active for a in stmt.args):
+        elif stmt.op.differentiable and any(id(a) in active for a in stmt.op.followed(stmt.args)):
             mark(active, stmt.results)
 
 
@@ -70,7 +70,7 @@ def extend_wanted(stmts: Sequence[Stmt], wanted: set[int]) -> None:
         if stmt.blocks:
             _want_region(stmt, wanted)
         elif stmt.op.differentiable:
-            mark(wanted, stmt.args)
+            mark(wanted, stmt.op.followed(stmt.args))
 
 
 def _want_region(stmt: Stmt, wanted: set[int]) -> None:

@@ -84,6 +84,7 @@ RULES = parse_rules(
     maximum_itself:    maximum(x, x) => x                               # NaN too
     minimum_itself:    minimum(x, x) => x                               # NaN too
     detached:          detach(x) => x                                   # it only stops derivatives, which have been taken by now
+    assigned_value:    assigned(x, y) => x                              # y only takes derivatives, as above
     """,
     GUARDS,
 )

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 
 import numpy as np
@@ -524,6 +525,16 @@ def optimizer_minimize():
 
     o = nn.optimizers.SGD(0.1)
     aj.function(lambda: o.minimize(objective, [v]))()
+
+
+@t
+def method_of_a_callable_without_a_name():
+    class Scaled:
+        def __call__(self, factor, x):
+            return branchy(x) * factor
+
+    scaled = types.MethodType(Scaled(), 3.0)
+    np.testing.assert_array_equal(aj.function(lambda x: scaled(x))(np.ones(2)), [6.0, 6.0])
 
 
 @pytest.mark.parametrize("case", T, ids=lambda f: f.__name__)

@@ -255,6 +255,7 @@ LOGIC = [
     unary("isfinite", ops.isfinite, np.isfinite, dtypes=ALL, wrt=()),
     binary("isclose", ops.isclose, np.isclose, NEAR, NEAR, dtypes=FLOATS + INTS, wrt=(), edges=False),
     unary("stop_gradient", ops.stop_gradient, lambda x: x, dtypes=ALL, wrt=()),
+    unary("assigned", lambda x: ops.assigned(x, ops.stop_gradient(x)), lambda x: x, dtypes=ALL, wrt=()),
 ]
 
 MAPS = [

@@ -201,7 +201,7 @@ def callee(function: Any) -> Any:
         return random
     if isinstance(function, np.vectorize):
         return vectorized(function)
-    if isinstance(function, MethodType) and function.__name__ == "dot" and is_sparse(function.__self__):
+    if isinstance(function, MethodType) and getattr(function, "__name__", None) == "dot" and is_sparse(function.__self__):
         return partial(operator.matmul, function.__self__)  # not all of SciPy's sparse arrays leave it to the other operand
     if is_numpy(function):
         return array_like(function)

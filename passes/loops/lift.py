@@ -320,4 +320,4 @@ def _as_matrix(x: Operand, columns: int) -> Operand:
 def _is_worth_it(product: Stmt, trips: int) -> bool:
     work = hint_of(product.result.type.size * product.args[0].type.shape[-1])
     bytes_kept = hint_of(trips) * max(hint_of(x.type.nbytes) for x in (product.result, *product.args))
-    return product.result.type.is_float and work <= MAX_WORK and bytes_kept <= MAX_BYTES
+    return product.result.type.is_float and 0 < work <= MAX_WORK and bytes_kept <= MAX_BYTES

@@ -118,6 +118,28 @@ def test_products_that_are_added_up_are_one_product_after_the_loop() -> None:
     agrees(parse_func(dedent(text)), numbers(4, 2, 3), numbers(2, 5), numbers(3, 5))
 
 
+@pytest.mark.parametrize(("m", "k", "n"), [(0, 2, 5), (3, 0, 5), (3, 2, 0), (0, 0, 0)])
+def test_products_of_no_elements(m: int, k: int, n: int) -> None:
+    func = parse_func(
+        dedent(f"""
+        func @f(%x: f64[4,{k},{m}], %w: f64[{k},{n}], %v: f64[{m},{n}]) -> (f64[{m},{n}], f64[{k},{n}]) {{
+          %r: f64[{m},{n}], %s: f64[{k},{n}] = for %i in 0..4 carry (%total: f64[{m},{n}] = 0.0, %c: f64[{k},{n}] = %w) {{
+            %row: f64[{k},{m}] = gather %x, %i
+            %t: f64[{m},{k}] = transpose %row {{axes=[1, 0]}}
+            %p: f64[{m},{n}] = matmul %t, %c
+            %next: f64[{m},{n}] = add %total, %p
+            %q: f64[{k},{n}] = matmul %row, %v
+            %n: f64[{k},{n}] = add %c, %q
+            yield %next, %n
+          }}
+          return %r, %s
+        }}
+        """)
+    )
+    verify(lift_products(func))
+    agrees(func, numbers(4, k, m), numbers(k, n), numbers(m, n))
+
+
 def test_products_leave_loops_over_sizes_that_are_known_only_at_run_time() -> None:
     """Both directions at once: rows are read backwards, as in the backward pass of a loop over all rows."""
     rewrites(

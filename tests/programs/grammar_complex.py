@@ -7,7 +7,7 @@ from tests.programs.draw import DTYPES, Draw, Rule, make_program
 from tests.programs.program import Node, Program
 
 MADE = [
-    "{x} * (0.3 + 0.5j)", "np.exp(1j * {x})", "{x} + 1j * {y}", "{x} - 0.5j", "np.fft.fft({x}, axis=-1)", "np.fft.rfft({x})",
+    "{x} * (0.3 + 0.5j)", "np.exp(1j * {x})", "{x} + {y} * 1j", "{x} - 0.5j", "np.fft.fft({x}, axis=-1)", "np.fft.rfft({x})",
     "np.fft.fft(np.atleast_1d({x}), axis=0, norm='ortho')", "np.fft.ifft({x}, n=6)", "{x}.astype('c16')", "{x}.astype('c8')",
     "np.sqrt({x} + 0.3j)", "np.fft.fftn({x}, norm='ortho')", "np.fft.rfft({x}, n=5)", "np.zeros(3, complex) + np.sum({x})",
     "np.where({x} > 0, {x} * 1j, 1 + 2j)", "np.stack([{x} * 1j, {x} + 2.0])[0]",

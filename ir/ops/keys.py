@@ -143,7 +143,8 @@ def traced_mask(x: Operand, key: Any) -> Operand | None:
     if mask.type.dtype != BOOL or not shape or known(mask):
         return None
     if shape != x.type.shape[: len(shape)]:
-        raise IndexingError(f"[{describe(key)}] of {x.type}: the mask does not have the shape of the axes that it selects from")
+        sizes = list(x.type.shape[: len(shape)])
+        raise IndexingError(f"[{describe(key)}] of {x.type}: a mask of shape {list(shape)} on axes of sizes {sizes}")
     return broadcast_to(reshape(mask, shape + (1,) * (len(x.type.shape) - len(shape))), x.type.shape)
 
 

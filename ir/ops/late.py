@@ -21,7 +21,7 @@ FUNCTIONS = {
     "triangular": ("solve_triangular",),
 }
 MODULE_OF = {name: module for module, names in FUNCTIONS.items() for name in names}
-MODULES = (*FUNCTIONS, "attention", "collective", "fft", "lu_parts", "special", "spectral")
+MODULES = (*FUNCTIONS, "attention", "collective", "complex_factor", "custom", "eig", "fft", "hermitian", "lu_parts", "special", "spectral")
 
 
 def function(name: str) -> object:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from types import ModuleType
 
 import pytest
@@ -30,3 +32,22 @@ def test_an_unknown_name() -> None:
 def test_all_ops_are_loaded_for_the_parser() -> None:
     late.load()
     assert {"cholesky", "solve_with", "argsort", "random_bits", "cumsum", "convolve"} <= REGISTRY.keys()
+
+
+FRESH = """
+import importlib, pkgutil
+from adjit.ir import ops
+from adjit.ir.ops import late
+from adjit.ir.ops.base import REGISTRY
+
+late.load()
+loaded = set(REGISTRY)
+for module in pkgutil.walk_packages(ops.__path__, "adjit.ir.ops."):
+    importlib.import_module(module.name)
+print(*sorted(set(REGISTRY) - loaded))
+"""
+
+
+def test_the_parser_of_a_new_process_knows_every_op() -> None:
+    done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

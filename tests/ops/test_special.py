@@ -235,6 +235,38 @@ def test_derivatives_in_parameters_are_finite_differences() -> None:
     assert float(mixed) == pytest.approx((by_b[0] - by_b[1]) / (2 * step), rel=1e-4)
 
 
+@pytest.mark.parametrize(("by_a", "by_b"), [(1, 0), (0, 1), (2, 0), (0, 2), (1, 1), (2, 1)])
+def test_mixed_derivatives_of_betainc(by_a: int, by_b: int) -> None:
+    """Of any order in the parameters, and once in x: the derivatives of the density."""
+    f: Callable[..., Any] = aj.grad(aj.special.betainc, 2)
+    for argument in [0] * by_a + [1] * by_b:
+        f = aj.grad(f, argument)
+    with mp.workdps(40):
+        density = lambda a, b: mp.mpf("0.3") ** (a - 1) * mp.mpf("0.7") ** (b - 1) / mp.beta(a, b)  # noqa: E731
+        wanted = float(mp.diff(density, (2.0, 3.5), (by_a, by_b)))
+    assert float(f(2.0, 3.5, 0.3)) == pytest.approx(wanted, rel=1e-10)
+
+
+@pytest.mark.parametrize("by_a", [1, 2, 3])
+@pytest.mark.parametrize("upper", [False, True])
+def test_mixed_derivatives_of_gammainc(by_a: int, upper: bool) -> None:
+    f: Callable[..., Any] = aj.grad(aj.special.gammaincc if upper else aj.special.gammainc, 1)
+    for _ in range(by_a):
+        f = aj.grad(f, 0)
+    with mp.workdps(40):
+        wanted = float(mp.diff(lambda a: mp.mpf("1.5") ** (a - 1) * mp.exp(-1.5) / mp.gamma(a), 2.5, by_a))
+    assert float(f(2.5, 1.5)) == pytest.approx(-wanted if upper else wanted, rel=1e-10)
+
+
+@pytest.mark.parametrize("n", [-3, -2, -1, 0, 1, 2])
+def test_orders_of_either_sign(n: int) -> None:
+    x = np.array([0.0, 0.5, 3.0, 20.0])
+    np.testing.assert_allclose(np.asarray(aj.special.jn(n, x)), sp.jv(n, x), atol=1e-14)
+    np.testing.assert_allclose(np.asarray(aj.special.jn(aj.tensor(n), x)), sp.jv(n, x), atol=1e-14)
+    if n >= 0:
+        np.testing.assert_allclose(np.asarray(aj.special.polygamma(n, x[1:])), sp.polygamma(n, x[1:]), rtol=1e-12)
+
+
 def test_orders_are_static() -> None:
     with pytest.raises(aj.DTypeError, match="Python integer"):
         aj.special.jn(1.5, np.ones(2))

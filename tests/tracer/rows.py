@@ -406,7 +406,7 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     ],
     np.ones_like: [call(np.ones_like, F), call(np.ones_like, I)],
     np.full_like: [call(lambda x: np.full_like(x, 3.5), M), call(lambda x: np.full_like(x, x[0]), V)],
-    np.empty_like: [call(lambda x: np.empty_like(x) * 0, M)],
+    np.empty_like: [call(lambda x: np.zeros_like(np.empty_like(x)), M)],
     np.linspace: [
         call(lambda a: np.linspace(a[0], a[1], 7), V),
         call(lambda a: np.linspace(a, a + 1, 5), V),

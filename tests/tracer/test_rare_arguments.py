@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import adjit as aj
 from tests.tracer.running import run_eager, run_traced, same
 
 X = np.array([1.5, -2.0, 0.5, 3.0])
@@ -70,3 +71,41 @@ def test_rare_arguments_have_numpys_answer(what: str) -> None:
     expected = program(*args)
     same(run_eager(program, *args), expected, what)
     same(run_traced(program, *args), expected, what)
+
+
+def transposed_convolution(x: Any, w: Any, stride: int) -> Any:
+    """Every element of a sequence adds its filter to the places from stride times its position on."""
+    out = np.zeros((len(x), (x.shape[1] - 1) * stride + len(w), w.shape[1]))
+    for n, i, j in np.ndindex(len(x), x.shape[1], len(w)):
+        out[n, i * stride + j] += w[j] @ x[n, i]
+    return out
+
+
+@pytest.mark.parametrize(("padding", "before"), [("valid", 0), ("same", 1)])
+@pytest.mark.parametrize("extra", [0, 1])
+def test_output_padding_extends_the_smallest_result(padding: str, before: int, extra: int) -> None:
+    """As in Keras: `same` drops half of the filter at both ends, and the result grows by the padding at its end."""
+    x, w = np.arange(8.0).reshape(1, 4, 2), np.arange(18.0).reshape(3, 3, 2)
+    whole = transposed_convolution(x, w, 2)
+    wanted = np.pad(whole, ((0, 0), (0, extra), (0, 0)))[:, before : whole.shape[1] - before + extra]
+    for wrap in (lambda f: f, aj.function):
+        got = wrap(lambda x, w: aj.conv_transpose(x, w, 2, padding, output_padding=extra))(x, w)
+        np.testing.assert_allclose(np.asarray(got), wanted)
+
+
+def test_one_of_many_elements_is_deleted_without_a_table() -> None:
+    x = np.arange(10_000.0)
+    f = aj.function(lambda x: np.delete(x, -3))
+    np.testing.assert_array_equal(f(x), np.delete(x, -3))
+    assert "gather" not in str(f.inspect(x).traced)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_counting_in_complex_numbers(dtype: str) -> None:
+    same(np.asarray(aj.arange(1, 7, 2, dtype=dtype)), np.arange(1, 7, 2, dtype=dtype))
+
+
+def test_the_largest_of_no_axes_is_the_array() -> None:
+    z = np.array([1.0 + 2.0j, 3.0 - 1.0j])
+    for call in (np.max, np.min):
+        same(np.asarray(call(aj.tensor(z), axis=())), call(z, axis=()))

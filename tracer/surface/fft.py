@@ -264,6 +264,8 @@ def fftconvolve(a: Any, b: Any, /, mode: str = "full", axes: Any = None) -> Oper
     along_axes = several(a, None, axes if axes is None or isinstance(axes, Iterable) else (axes,), "fftconvolve")[0]
     if mode == "valid" and any(a.shape[k] < b.shape[k] for k in along_axes):
         a, b = b, a
+        if any(a.shape[k] < b.shape[k] for k in along_axes):
+            raise ShapeError(f"fftconvolve: for mode 'valid', one array must be at least as large as the other, not {a.type} and {b.type}")
     full = [a.shape[k] + b.shape[k] - 1 for k in along_axes]
     sizes = [good_size(n) for n in full]
     if a.type.is_complex or b.type.is_complex:

@@ -127,7 +127,7 @@ class TracedList(Sequence[Any]):
         index = key if key >= 0 else count + key
         if not (key < self.least if key >= 0 else -key <= self.least):
             inside = count > key if key >= 0 else index >= 0
-            ops.check(inside, "list index out of range")
+            ops.check(inside, "list index out of range", "IndexError")
         return self.row(index)
 
     def _at(self, key: Operand) -> Any:
@@ -135,7 +135,7 @@ class TracedList(Sequence[Any]):
         if isinstance(count, int) and count == self.capacity:
             return self.row(key)
         index = ops.where(key < 0, key + count, key)
-        ops.check(ops.logical_and(index >= 0, index < count), "list index out of range")
+        ops.check(ops.logical_and(index >= 0, index < count), "list index out of range", "IndexError")
         return self.row(index)
 
     def row(self, index: Any) -> Any:
@@ -211,7 +211,7 @@ class TracedList(Sequence[Any]):
             raise IndexError("pop from empty list")
         count = self.length
         if not self.least:
-            ops.check(ops.greater(as_operand(count), 0), "pop from empty list")
+            ops.check(ops.greater(as_operand(count), 0), "pop from empty list", "IndexError")
         full = self.written().copy()
         last = count - 1
         value = full.row(last)

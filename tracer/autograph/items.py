@@ -139,7 +139,7 @@ def trip_count(start: Any, stop: Any, step: Any) -> Operand:
             return as_index(span)  # negative for an empty range, which also runs no iteration
         count = (span + (step - 1)) // step if step > 0 else (-span + (-step - 1)) // -step
     else:
-        ops.check(ops.not_equal(step, 0), "range() arg 3 must not be zero")
+        ops.check(ops.not_equal(step, 0), "range() arg 3 must not be zero", "ValueError")
         size = ops.absolute(step)
         forward = ops.where(ops.greater(step, 0), as_index(span), -as_index(span))
         count = (forward + (size - 1)) // ops.maximum(size, 1)
@@ -196,7 +196,11 @@ def zip_items(*iterables: Any, strict: bool = False) -> Any:
         if isinstance(length, int) and isinstance(other, int):
             length = minimum(length, other)
         else:
-            length = ops.minimum(as_index(length), as_index(other))
+            one, two = as_index(length), as_index(other)
+            if strict:
+                equal = ops.equal(ops.maximum(one, 0), ops.maximum(two, 0))  # a range that is empty may have a negative length
+                ops.check(equal, "zip(): arguments have different lengths", "ValueError")
+            length = ops.minimum(one, two)
     most = min((part.most for part in parts if part.most is not None), default=None)
     return Stream(length, lambda k: tuple(part.item(k) for part in parts), parts[0].rolled, parts[0].checkpoint, most)
 

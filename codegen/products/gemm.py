@@ -19,8 +19,8 @@ If `copy` is not null, the last panel also writes c there, with the same strides
     void adjit_packed_gemm_f32(...)    with b already packed; its strides are ignored
 
 The usual five loops: panels of b (KC rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller) are packed MR
-rows at a time if `packs` is 1 and read in place otherwise, and a micro-kernel keeps an MR x NR tile of c in registers. Packing pads with
-zeros, so that the micro-kernel always processes a full tile; edge tiles are stored through a buffer.
+rows at a time if `packs` is 1 and read in place otherwise, and a micro-kernel keeps an MR x NR tile of c in registers. Packing fills up the
+last tile, so that a micro-kernel always processes whole vectors, one or two of them; edges are stored with masks.
 
 `run` is adjit_parallel or adjit_serial: each pair of a block of a and one of the `groups` of columns is a chunk for the thread pool. A tile
 is computed in the same way wherever the cuts are, so results are bitwise identical for any number of threads.
@@ -63,37 +63,36 @@ class _Gemm(Panels):
     # ---- the micro-kernel
 
     def micros(self) -> list[str]:
-        """The micro-kernels; wide tiles also have one for edges with few rows."""
+        """The micro-kernels; wide tiles also have one for edges with few rows, and all have one for edges of a single vector."""
         heights = sorted({self.mr, self.low})
-        return [self.micro(packed, height) for packed in (False, True) for height in heights]
+        return [self.micro(packed, height, vectors) for packed in (False, True) for height in heights for vectors in range(1, VECTORS + 1)]
 
-    def micro(self, packed: bool, height: int) -> str:
+    def micro(self, packed: bool, height: int, vectors: int) -> str:
         """A tile of c, from a packed as [k][MR] or MR rows read in place (`row` apart), and b packed as [k][NR]; added to c unless `first`.
 
-        Edge tiles have fewer rows or columns: missing rows are zeros, or repeat the last one, and their results are discarded.
+        Edge tiles have fewer rows or columns: what is missing is zeros, or repeats the last one, and its results are discarded.
         """
         text = Text(self.target)
-        tile = text.reserve(f"[{height * self.nr} x {self.scalar}]")
         last = text.define("sub i64 %m, 1")
         for r in range(height):  # c is needed once the sums are complete
             row = self.at(text, "%c", text.define(f"mul i64 %ldc, {self.smin(text, str(r), last)}"))
-            for at in range(0, self.nr, LINE // self.dtype.itemsize):
+            for at in range(0, vectors * self.lanes, LINE // self.dtype.itemsize):
                 text.put(f"call void @llvm.prefetch.p0(ptr {self.at(text, row, str(at))}, i32 1, i32 3, i32 1)")
         self.rows = None
         if not packed:
             self.rows = [self.at(text, "%a", text.define(f"mul i64 %row, {self.smin(text, str(r), last)}")) for r in range(height)]
         whole = text.define(f"and i64 %depth, -{UNROLL}")
-        acc = [["zeroinitializer"] * VECTORS for _ in range(height)]
+        acc = [["zeroinitializer"] * vectors for _ in range(height)]
         acc = self.steps(text, acc, "0", whole, UNROLL)
         acc = self.steps(text, acc, whole, "%depth", 1)
         full = text.define(f"icmp eq i64 %m, {height}")
-        wide = text.define(f"icmp eq i64 %n, {self.nr}")
+        wide = text.define(f"icmp eq i64 %n, {vectors * self.lanes}")
         both = text.define(f"and i1 {full}, {wide}")
         is_copied = text.define("icmp ne ptr %copy, null")
         inside, edge, add, whole_tile, done = (text.fresh_label() for _ in range(5))
         text.put(f"br i1 {both}, label %{inside}, label %{edge}")
         text.start(inside)
-        places = [(r, v) for r in range(height) for v in range(VECTORS)]
+        places = [(r, v) for r in range(height) for v in range(vectors)]
         text.put(f"br i1 %first, label %{whole_tile}, label %{add}")
         text.start(add)
         old = {place: self.load(text, self.tile_at(text, "%c", *place)) for place in places}
@@ -108,49 +107,50 @@ class _Gemm(Panels):
                 text.put(f"store {self.vector} {value}, ptr {self.tile_at(text, '%copy', *place)}, {self.past_cache}")
         text.jump(done)
         text.start(edge)
-        also = text.define(f"select i1 {is_copied}, ptr %copy, ptr %c")
+        masks = [self.mask(text, "%n", v) for v in range(vectors)]
+        read = [self.only(text, mask, text.define("xor i1 %first, true")) for mask in masks]
         for r in range(height):
-            for v in range(VECTORS):
-                target = self.at(text, tile, str(r * self.nr + v * self.lanes))
-                text.put(f"store {self.vector} {acc[r][v]}, ptr {target}, align {self.align}")
-        with Loop(text, "0", "%m") as rows:
-            source = self.at(text, tile, text.define(f"mul i64 {rows.index}, {self.nr}"))
-            offset = text.define(f"mul i64 {rows.index}, %ldc")
-            row = self.at(text, "%c", offset)
-            with Loop(text, "0", "%n") as columns:
-                value = text.define(f"load {self.scalar}, ptr {self.at(text, source, columns.index)}")
-                target = self.at(text, row, columns.index)
-                before = text.define(f"load {self.scalar}, ptr {target}")
-                kept = text.define(f"select i1 %first, {self.scalar} 0.0, {self.scalar} {before}")
-                total = text.define(f"fadd {self.scalar} {value}, {kept}")
-                text.put(f"store {self.scalar} {total}, ptr {target}")
-                text.put(f"store {self.scalar} {total}, ptr {self.at(text, self.at(text, also, offset), columns.index)}")
+            following = text.fresh_label()
+            text.put(f"br i1 {text.define(f'icmp slt i64 {r}, %m')}, label %{following}, label %{done}")
+            text.start(following)
+            for v in range(vectors):
+                target = self.tile_at(text, "%c", r, v)
+                total = text.define(f"fadd {self.vector} {acc[r][v]}, {self.masked_load(text, target, read[v])}")
+                self.masked_store(text, total, target, masks[v])
+                with only_if(text, is_copied):  # not by a mask: CPUs are slow to find out that nothing is stored to null
+                    self.masked_store(text, total, self.tile_at(text, "%copy", r, v), masks[v])
         text.jump(done)
         text.start(done)
         text.put("ret void")
         params = "ptr %a, i64 %row, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first, ptr %copy"
-        return self.function(f"internal void @{self.micro_name(packed, height)}({params})", text)
+        return self.function(f"internal void @{self.micro_name(packed, height, vectors)}({params})", text)
 
     def tile_at(self, text: Text, corner: str, row: int, vector: int) -> str:
         return self.at(text, self.at(text, corner, text.define(f"mul i64 %ldc, {row}")), str(vector * self.lanes))
 
-    def chosen_micro(self, text: Text, is_packed: str, height: int) -> str:
-        names = (self.micro_name(packed, height) for packed in (True, False))
-        return text.define(f"select i1 {is_packed}, {', '.join(f'ptr @{name}' for name in names)}")
+    def chosen_micro(self, text: Text, is_packed: str, height: int, columns: str) -> str:
+        """The micro-kernel for tiles of a height, with so many vectors as the columns need."""
+        found = ""
+        for vectors in range(VECTORS, 0, -1):
+            names = (self.micro_name(packed, height, vectors) for packed in (True, False))
+            micro = text.define(f"select i1 {is_packed}, {', '.join(f'ptr @{name}' for name in names)}")
+            suffices = text.define(f"icmp sle i64 {columns}, {vectors * self.lanes}")
+            found = text.define(f"select i1 {suffices}, ptr {micro}, ptr {found}") if found else micro
+        return found
 
-    def micro_name(self, packed: bool, height: int) -> str:
-        return f"{'packed' if packed else 'plain'}{height}_{self.name}"
+    def micro_name(self, packed: bool, height: int, vectors: int) -> str:
+        return f"{'packed' if packed else 'plain'}{height}x{vectors}_{self.name}"
 
     def steps(self, text: Text, acc: list[list[str]], start: str, stop: str, step: int) -> list[list[str]]:
         """Rank-one updates of the tile for k in start..stop, `step` at a time; none if start >= stop."""
-        height = len(acc)
+        height, vectors = len(acc), range(len(acc[0]))
         before, head, inside, after = text.block, *(text.fresh_label() for _ in range(3))
         text.jump(head)
         text.start(head)
         k = text.fresh()
         phis = [[text.fresh() for _ in row] for row in acc]
         line = len(text.lines)
-        text.lines += [""] * (1 + height * VECTORS)
+        text.lines += [""] * (1 + height * len(vectors))
         text.put(f"br i1 {text.define(f'icmp slt i64 {k}, {stop}')}, label %{inside}, label %{after}")
         text.start(inside)
         b = self.at(text, "%b", text.define(f"mul i64 {k}, {self.nr}"))
@@ -158,19 +158,19 @@ class _Gemm(Panels):
         now = phis
         for u in range(step):
             along = text.define(f"add i64 {k}, {u}")
-            columns = [self.load(text, self.at(text, b, str(u * self.nr + v * self.lanes))) for v in range(VECTORS)]
+            columns = [self.load(text, self.at(text, b, str(u * self.nr + v * self.lanes))) for v in vectors]
             rows = []
             for r in range(height):
                 place = self.at(text, a, str(u * self.mr + r)) if self.rows is None else self.at(text, self.rows[r], along)
                 one = text.define(f"load {self.scalar}, ptr {place}")
                 first = text.define(f"insertelement {self.vector} poison, {self.scalar} {one}, i64 0")
                 all_ = text.define(f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer")
-                rows.append([self.fused(text, all_, columns[v], now[r][v]) for v in range(VECTORS)])
+                rows.append([self.fused(text, all_, columns[v], now[r][v]) for v in vectors])
             now = rows
         following = text.define(f"add i64 {k}, {step}")
         text.lines[line] = f"{k} = phi i64 [{start}, %{before}], [{following}, %{text.block}]"
         for r in range(height):
-            for v in range(VECTORS):
+            for v in vectors:
                 line += 1
                 text.lines[line] = f"{phis[r][v]} = phi {self.vector} [{acc[r][v]}, %{before}], [{now[r][v]}, %{text.block}]"
         text.jump(head)
@@ -217,7 +217,6 @@ class _Gemm(Panels):
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
             into = self.at(text, packed, text.define(f"mul i64 {loop.index}, {depth}"))
             self.pack_rows(text, from_, row, column, into, count, depth)
-        micro, low = (self.chosen_micro(text, is_packed, h) for h in (self.mr, self.low))
         strips = text.define(f"select i1 {is_packed}, ptr {packed}, ptr {source}")
         between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # distance between strips, divided by MR
         with Loop(text, left_most, right_most, span) as wide:
@@ -230,6 +229,7 @@ class _Gemm(Panels):
                 right = text.define(f"mul i64 {across.index}, {self.nr}")
                 at = text.define(f"add i64 {left}, {right}")
                 columns = self.smin(text, text.define(f"sub i64 {n}, {at}"), str(self.nr))
+                micro, low = (self.chosen_micro(text, is_packed, h, columns) for h in (self.mr, self.low))
                 panel = self.at(text, b, text.define(f"mul i64 {at}, {depth}"))
                 first_tile = self.at(text, corner, right)
                 first_copy = self.at(text, copy, text.define(f"add i64 {target}, {at}"))

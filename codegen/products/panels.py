@@ -1,7 +1,8 @@
 """Packing for the routine of `gemm.py`: panels of b, NR columns at a time, and blocks of a, MR rows at a time.
 
-A packed panel of b is [panel of columns][k][NR], a packed block of a [strip of rows][k][MR]; both are padded with zeros. Contiguous vectors
-are copied, or transposed in squares of registers; everything else is gathered element by element.
+A packed panel of b is [panel of columns][k][NR], a packed block of a [strip of rows][k][MR]. Contiguous vectors are copied, or transposed
+in squares of registers; everything else is gathered element by element. The last panel is filled up with zeros or with its last column,
+and not at all where whole vectors are missing: a micro-kernel does not read these.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ class Panels:
         three = ", ".join([self.vector] * 3)
         self.declares = {f"declare {self.vector} @{fma}({three})", "declare i64 @llvm.smin.i64(i64, i64)"}
         self.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        kind = f"v{self.lanes}f{dtype.itemsize * 8}.p0"
+        self.masked = f"llvm.masked.load.{kind}", f"llvm.masked.store.{kind}"
+        self.bits = f"<{self.lanes} x i1>"
+        self.declares.add(f"declare {self.vector} @{self.masked[0]}(ptr, i32, {self.bits}, {self.vector})")
+        self.declares.add(f"declare void @{self.masked[1]}({self.vector}, ptr, i32, {self.bits})")
         if target.hosted:
             self.declares.add(f"declare i1 @{LOOK}(ptr)")
 
@@ -50,6 +56,26 @@ class Panels:
 
     def store(self, text: Text, value: str, pointer: str) -> None:
         text.put(f"store {self.vector} {value}, ptr {pointer}, align {self.align}")
+
+    def mask(self, text: Text, count: str, vector: int) -> str:
+        """Which lanes of a vector belong to the first `count` elements."""
+        order = ", ".join(f"i64 {vector * self.lanes + lane}" for lane in range(self.lanes))
+        kind = f"<{self.lanes} x i64>"
+        first = text.define(f"insertelement {kind} poison, i64 {count}, i64 0")
+        all_ = text.define(f"shufflevector {kind} {first}, {kind} poison, <{self.lanes} x i32> zeroinitializer")
+        return text.define(f"icmp slt {kind} <{order}>, {all_}")
+
+    def only(self, text: Text, mask: str, condition: str) -> str:
+        """The mask if a condition holds, otherwise none of its lanes."""
+        return text.define(f"select i1 {condition}, {self.bits} {mask}, {self.bits} zeroinitializer")
+
+    def masked_load(self, text: Text, pointer: str, mask: str) -> str:
+        """Some lanes of a vector, and zeros."""
+        given = f"ptr {pointer}, i32 {self.align}, {self.bits} {mask}, {self.vector} zeroinitializer"
+        return text.define(f"call {self.vector} @{self.masked[0]}({given})")
+
+    def masked_store(self, text: Text, value: str, pointer: str, mask: str) -> None:
+        text.put(f"call void @{self.masked[1]}({self.vector} {value}, ptr {pointer}, i32 {self.align}, {self.bits} {mask})")
 
     def argument(self, text: Text, k: int) -> str:
         return text.define(f"load i64, ptr {text.define(f'getelementptr i64, ptr %args, i64 {k}')}")
@@ -114,12 +140,13 @@ class Panels:
         text.put("ret void")
         return self.function(f"internal void @pack_b_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
 
-    def copy_row(self, text: Text, source: str, target: str) -> None:
+    def copy_row(self, text: Text, source: str, target: str, masks: list[str] | None = None) -> None:
         for v in range(VECTORS):
-            self.store(text, self.load(text, self.at(text, source, str(v * self.lanes))), self.at(text, target, str(v * self.lanes)))
+            from_, to = (self.at(text, pointer, str(v * self.lanes)) for pointer in (source, target))
+            self.store(text, self.load(text, from_) if masks is None else self.masked_load(text, from_, masks[v]), to)
 
     def pack_columns(self) -> str:
-        """Pack NR columns of the current panel of b, row by row, padded with zeros."""
+        """Pack NR columns of the current panel of b, row by row."""
         text = Text(self.target)
         n, depth, row, column = (self.argument(text, k) for k in (1, DEPTH, 7, 8))
         b, packed = self.pointer_argument(text, 6), self.pointer_argument(text, 11)
@@ -128,20 +155,24 @@ class Panels:
         source = self.at(text, b, text.define(f"mul i64 {first}, {column}"))
         target = self.at(text, packed, text.define(f"mul i64 {first}, {depth}"))
         whole = text.define(f"icmp eq i64 {width}, {self.nr}")
-        plain = text.define(f"and i1 {whole}, {text.define(f'icmp eq i64 {column}, 1')}")
-        turned = text.define(f"and i1 {whole}, {text.define(f'icmp eq i64 {row}, 1')}")
-        copy, ask, turn, gather, done = (text.fresh_label() for _ in range(5))
-        text.put(f"br i1 {plain}, label %{copy}, label %{ask}")
-        text.start(copy)
-        with Loop(text, "0", depth) as loop:
-            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
-            self.copy_row(text, from_, self.at(text, target, text.define(f"mul i64 {loop.index}, {self.nr}")))
-        text.jump(done)
+        plain = text.define(f"icmp eq i64 {column}, 1")
+        turned = text.define(f"icmp eq i64 {row}, 1")
+        rows, copy, edge, ask, turn, gather, done = (text.fresh_label() for _ in range(7))
+        text.put(f"br i1 {plain}, label %{rows}, label %{ask}")
+        text.start(rows)
+        masks = [self.mask(text, width, v) for v in range(VECTORS)]
+        text.put(f"br i1 {whole}, label %{copy}, label %{edge}")
+        for label, of_row in ((copy, None), (edge, masks)):
+            text.start(label)
+            with Loop(text, "0", depth) as loop:
+                from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
+                self.copy_row(text, from_, self.at(text, target, text.define(f"mul i64 {loop.index}, {self.nr}")), of_row)
+            text.jump(done)
         text.start(ask)
         text.put(f"br i1 {turned}, label %{turn}, label %{gather}")
         text.start(turn)
         blocks = text.define(f"and i64 {depth}, -{self.lanes}")
-        self.transpose(text, source, column, target, blocks)
+        self.transpose(text, source, column, target, blocks, width)
         text.jump(gather)
         text.start(gather)
         start = text.define(f"phi i64 [0, %{ask}], [{blocks}, %{self.before(text, gather)}]")
@@ -161,17 +192,23 @@ class Panels:
             line -= 1
         return text.lines[line][:-1]
 
-    def transpose(self, text: Text, source: str, stride: str, target: str, depth: str) -> None:
-        """target[k][j] = source[j * stride + k], a square of vectors at a time; depth is a multiple of the vector length, and may be 0."""
+    def transpose(self, text: Text, source: str, stride: str, target: str, depth: str, width: str) -> None:
+        """target[k][j] = source[j * stride + k], a square of vectors at a time; depth is a multiple of the vector length, and may be 0.
+
+        The last of `width` columns is repeated to fill up a square.
+        """
         head, after = text.fresh_label(), text.fresh_label()
         text.put(f"br i1 {text.define(f'icmp sgt i64 {depth}, 0')}, label %{head}, label %{after}")
         text.start(head)
-        with Loop(text, "0", str(self.nr), self.lanes) as across, Loop(text, "0", depth, self.lanes) as along:
-            from_ = self.at(text, self.at(text, source, text.define(f"mul i64 {across.index}, {stride}")), along.index)
-            to = self.at(text, self.at(text, target, across.index), text.define(f"mul i64 {along.index}, {self.nr}"))
-            rows = [self.load(text, self.at(text, from_, text.define(f"mul i64 {stride}, {j}"))) for j in range(self.lanes)]
-            for k, column in enumerate(self.transposed(text, rows)):
-                self.store(text, column, self.at(text, to, str(k * self.nr)))
+        last = text.define(f"sub i64 {width}, 1")
+        with Loop(text, "0", width, self.lanes) as across:
+            columns = [self.smin(text, text.define(f"add i64 {across.index}, {j}"), last) for j in range(self.lanes)]
+            starts = [self.at(text, source, text.define(f"mul i64 {j}, {stride}")) for j in columns]
+            with Loop(text, "0", depth, self.lanes) as along:
+                to = self.at(text, self.at(text, target, across.index), text.define(f"mul i64 {along.index}, {self.nr}"))
+                rows = [self.load(text, self.at(text, start, along.index)) for start in starts]
+                for k, column in enumerate(self.transposed(text, rows)):
+                    self.store(text, column, self.at(text, to, str(k * self.nr)))
         text.jump(after)
         text.start(after)
 

@@ -39,6 +39,28 @@ def brief(text: Text) -> Iterator[None]:
     text.unseen, text.repeated = min(text.unseen, unseen + PIECE / 4), min(text.repeated, repeated + PIECE / 4)
 
 
+class Budget:
+    """Instructions that are left until the next check, counted while the program runs: for work of sizes that are known only then."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.left = text.reserve("i64")
+        text.put(f"store i64 {PIECE}, ptr {self.left}")
+
+    def spend(self, instructions: str) -> None:
+        """Check for signals if so many more than the budget have been executed."""
+        text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
+        left = text.define(f"sub i64 {text.define(f'load i64, ptr {self.left}')}, {instructions}")
+        text.put(f"store i64 {left}, ptr {self.left}")
+        text.declares.add(SELDOM)
+        text.put(f"br i1 {text.define(f'icmp slt i64 {left}, 0')}, label %{look}, label %{go}, !prof !0")
+        text.start(look)
+        text.put(f"store i64 {GRAIN}, ptr {self.left}")
+        poll(text)
+        text.jump(go)
+        text.start(go)
+
+
 def leave_if_stopped(text: Text) -> None:
     """Return from the function if a callee that checks for signals was interrupted."""
     flag = text.define(f"load i64, ptr {text.define(f'getelementptr i64, ptr %error, i64 {FLAG}')}")

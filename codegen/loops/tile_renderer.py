@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from adjit.ir.expr import Expr
 
+from ..interrupts.stopping import Budget, brief
 from ..kernels.emitter import VectorEmitter
 from ..llvm import counted, memory
 from ..llvm.lanes import Reg
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 Sums = list[list[Reg]]  # of a tile: rows of vectors
 TARGET = len(Factor)  # index of the first member among the accesses
 SMALLER = 2  # approximate number of smaller parts
+INSTRUCTIONS = 5  # lines of text for a vector of products
 
 
 class TileRenderer:
@@ -32,10 +35,18 @@ class TileRenderer:
         self.text = around.text
         self.node = node
         self.accesses = [around.address(access) for access in node.accesses]
+        self.budget: Budget | None = None
         self.across = [1 if node.vector is None else static(access.strides[node.vector]) for access in self.accesses]
 
     def render(self) -> None:
-        self.all(self.node.nodes, [access.pointer for access in self.accesses])
+        """Loops over sizes that are known at run time do not say how often they check for signals: their tiles count instructions."""
+        at, text = [access.pointer for access in self.accesses], self.text
+        if not text.may_look or all(isinstance(size, int) for size in self.node.sizes):
+            self.all(self.node.nodes, at)
+            return
+        self.budget = Budget(text)
+        with brief(text):
+            self.all(self.node.nodes, at)
 
     def all(self, nodes: Sequence[Node], at: list[str]) -> None:
         for node in nodes:
@@ -105,6 +116,9 @@ class TileRenderer:
             for emit, value in zip(emitters, line, strict=True):
                 self.store(at, row, column, emit, value, loaded)
                 column += emit.width
+        if self.budget is not None:
+            each = INSTRUCTIONS * len(tile.rows) * len(tile.widths)
+            self.budget.spend(self.around.spell(math.prod((self.node.sizes[axis] for axis in self.node.summed), start=each)))
 
     def store(
         self, at: list[str], row: list[Expr], column: int, emit: VectorEmitter, value: Reg, loaded: dict[tuple[int, Expr, int], Reg]

@@ -36,6 +36,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {
     "product and what follows": (lambda x: np.tanh(x @ x + 1.0), lambda: (normal(2000, 2000, dtype="f4"),)),
     "product of integers": (lambda x: x @ x, lambda: (np.ones((900, 900), np.int64),)),
     "small products": (lambda x: x @ x, lambda: (normal(3000, 64, 64),)),
+    "narrow product": (lambda x, w: x @ w, lambda: (normal(300_000, 500, dtype="f4"), normal(500, 12, dtype="f4"))),
     "matrix times vector": (lambda x, y: np.sum(x @ y), lambda: (normal(40_000, 1000, dtype="f4"), normal(1000, dtype="f4"))),
     "cholesky": (lambda x: np.linalg.cholesky(x), lambda: (3.0 * np.eye(1200),)),
     "solve": (lambda x: np.linalg.solve(x, x[:, :400]), lambda: (3.0 * np.eye(1500),)),
@@ -56,14 +57,16 @@ KERNELS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {
 
 
 ALONE = ("product", "short sorts", "sum of all pairs", "convolution")
+OF_ANY_SIZE = ("product", "small products", "narrow product", "convolution")
+CASES = [*((name, 2, False) for name in KERNELS), *((name, 1, False) for name in ALONE), *((name, 1, True) for name in OF_ANY_SIZE)]
 
 
-@pytest.mark.parametrize(("name", "threads"), [*((name, 2) for name in KERNELS), *((name, 1) for name in ALONE)])
-def test_handlers_run_during_a_kernel(name: str, threads: int) -> None:
+@pytest.mark.parametrize(("name", "threads", "dynamic"), CASES)
+def test_handlers_run_during_a_kernel(name: str, threads: int, dynamic: bool) -> None:
     """A handler that does not raise is called all the time, and the result is the same bits as without."""
     fn, make = KERNELS[name]
     args = make()
-    f = aj.function(fn, threads=threads)
+    f = aj.function(fn, threads=threads, dynamic=dynamic)
     wanted = np.array(f(*args))
     calls: list[float] = []
     before = signal.signal(signal.SIGALRM, lambda *_: calls.append(time.perf_counter()))

@@ -10,15 +10,17 @@ from adjit.codegen.entry.entry import ARRAY, DICT, LIST, MAX_DEPTH, MAX_NODES, N
 from adjit.ir.types import TensorType, as_dtype
 from adjit.tracer import pytree
 
+from .signature import NUMBERS
+
 SEQUENCES: dict[type, int] = {tuple: TUPLE, list: LIST}
 SINGLE = (NoneType, bool, str)  # static arguments of these types: the same object means the same value
 
 
 def argument_nodes(x: Any, arrays: tuple[type, ...], depth: int = 0) -> list[Node] | None:
-    """Return the nodes of an argument. `arrays` are the classes of traced leaves: arrays, tensors and Python floats."""
+    """Return the nodes of an argument. `arrays` are the classes of traced leaves: arrays, tensors and numbers."""
     kind = type(x)
     if kind in arrays:
-        return [Node(ARRAY, type=None if kind is float else TensorType(as_dtype(x.dtype), x.shape))]
+        return [Node(ARRAY, number=kind) if kind in NUMBERS else Node(ARRAY, type=TensorType(as_dtype(x.dtype), x.shape))]
     if kind in SINGLE:
         return [Node(SAME, same=x)]
     if depth == MAX_DEPTH:

@@ -12,6 +12,7 @@ import numpy as np
 
 from adjit.ir.locks import new_lock
 
+from .signature import NUMBERS, SCALARS
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ MAX_ROUTES = 8
 class Shortcut:
     """The native entry of one function, once it has a specialisation that qualifies."""
 
-    def __init__(self, function: Function, tensor_class: type[Tensor] = Tensor, floats: bool = True) -> None:
-        """`tensor_class`: that of tensors taken and returned. `floats`: whether Python floats are traced, rather than part of the key."""
+    def __init__(self, function: Function, tensor_class: type[Tensor] = Tensor, numbers: bool = True) -> None:
+        """`tensor_class`: that of tensors taken and returned. `numbers`: whether numbers are traced, rather than part of the key."""
         self._function = function
         self._tensor_class = tensor_class
-        self._plain = (np.ndarray, Tensor, tensor_class, float) if floats else (np.ndarray, Tensor, tensor_class)
+        self._plain = (np.ndarray, Tensor, tensor_class, *(NUMBERS if numbers else ()), *(SCALARS if numbers else ()))
         self._entry: Entry | None = None
         self._routes: list[tuple[ConcreteFunction, Route]] = []
         self._lock = new_lock()

@@ -28,6 +28,7 @@ from .variable import Store, Variable
 
 INT64 = np.iinfo(np.int64)
 NUMBERS = {int: I64, float: F64, complex: C128}  # Python numbers that are traced, and the dtypes of their arrays
+SCALARS = frozenset(dtype.type for dtype in DTYPE_NAMES)  # classes of NumPy's scalars, which are arrays without axes
 
 
 class Signature(NamedTuple):
@@ -122,6 +123,8 @@ def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int 
         kind = type(x)
         if kind is Tensor:
             x = x.buffer
+        elif kind is not np.ndarray and kind in SCALARS:
+            x = np.asarray(x)
         elif kind is not np.ndarray:
             key.append(kind)
             if kind is float or kind is complex:

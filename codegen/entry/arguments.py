@@ -5,22 +5,36 @@ or takes references: the GIL is held, so the objects cannot change meanwhile.
 """
 
 TEXT = """
-; whether an argument is what its record says: its data go to a place among the buffers, its array (null for a float) among the objects
+; whether an argument is what its record says: its data go to a place among the buffers, itself (null for an int) among the objects
 define internal i1 @argument(ptr %object, ptr %record, ptr %route, ptr %scratch, ptr %buffer, ptr %array.at, ptr %sizes) nounwind {
 entry:
+  %too.large.at = alloca i32
   %type = field %object[8]
   %descr = load ptr, ptr %record
-  %wants.float = icmp eq ptr %descr, null
-  br i1 %wants.float, label %float, label %array
-float:
-  %is.float = icmp eq ptr %type, @adjit_float_type
-  br i1 %is.float, label %unbox, label %no
-unbox:
-  %value.at = getelementptr i8, ptr %object, i64 16
-  %value = load double, ptr %value.at
-  store double %value, ptr %scratch
+  %wants.number = icmp eq ptr %descr, null
+  br i1 %wants.number, label %python, label %array
+python: ; a number of Python: the record has its class
+  %class = item %record[1]
+  %is.number = icmp eq ptr %type, %class
+  br i1 %is.number, label %value, label %no
+value:
+  %is.int = icmp eq ptr %type, @adjit_int_type
+  br i1 %is.int, label %integer, label %inside.object
+integer:
+  store i32 0, ptr %too.large.at
+  %int = call i64 @PyLong_AsLongLongAndOverflow(ptr %object, ptr %too.large.at)
+  %too.large = load i32, ptr %too.large.at
+  %is.word = icmp eq i32 %too.large, 0
+  br i1 %is.word, label %unboxed, label %no
+unboxed:
+  store i64 %int, ptr %scratch
   store ptr %scratch, ptr %buffer
   store ptr null, ptr %array.at
+  ret i1 true
+inside.object: ; floats, complex numbers and NumPy's scalars have their value behind the header, and never change
+  %value.at = getelementptr i8, ptr %object, i64 16
+  store ptr %value.at, ptr %buffer
+  store ptr %object, ptr %array.at
   ret i1 true
 array:
   %plain = icmp eq ptr %type, @adjit_array_type
@@ -28,7 +42,11 @@ array:
 wrapped:
   %tensor = item %route[TENSOR_CLASS]
   %is.tensor = icmp eq ptr %type, %tensor
-  br i1 %is.tensor, label %inside, label %no
+  br i1 %is.tensor, label %inside, label %scalar
+scalar:
+  %scalar.class = item %record[3] ; of an array without axes, or null
+  %is.scalar = icmp eq ptr %type, %scalar.class
+  br i1 %is.scalar, label %inside.object, label %no
 inside:
   %slot = word %route[DATA_SLOT]
   %held = field %object[%slot]

@@ -82,7 +82,7 @@ class Header(enum.IntEnum):
 class Node(NamedTuple):
     """An array, a container of `size` nodes (for a dict, with its `keys`), the `same` object every time, or None.
 
-    An array that is an argument has a `type`, which is None for a Python float; a dict has its keys in its own `order` as well.
+    An argument has the `type` of an array, or is a `number` of a Python class; a dict has its keys in its own `order` as well.
     """
 
     tag: int
@@ -91,9 +91,10 @@ class Node(NamedTuple):
     order: tuple[str, ...] = ()
     type: TensorType | None = None
     same: object = None
+    number: Callable[..., complex] | None = None
 
     def retyped(self, type: TensorType) -> Node:
-        """An array of another type; a Python float stays one."""
+        """An array of another type; a Python number stays one."""
         return self if self.type is None else self._replace(type=type)
 
 
@@ -190,10 +191,14 @@ class Route:
 
     def _node(self, node: Node) -> list[int]:
         if node.tag == ARRAY:
-            return [0, 0, 0, 0] if node.type is None else self._array(node.type)
+            return [0, id(node.number), 0, 0] if node.type is None else self._argument(node.type)
         keys, order = (np.array([id(key) for key in names], np.int64) for names in (node.keys, node.order))
         self._kept += [keys, order]
         return [node.tag, id(node.same) if node.tag == SAME else node.size, _address(keys), _address(order)]
+
+    def _argument(self, type: TensorType) -> list[int]:
+        """An array, or a NumPy scalar in place of one without axes."""
+        return [*self._array(type)[:3], 0 if type.shape else id(np.dtype(type.dtype).type)]
 
     def _array(self, type: TensorType) -> list[int]:
         numbers = list(self._symbols)
@@ -393,9 +398,10 @@ def _imports() -> dict[str, int]:
     numpy_api = (ctypes.c_void_p * 300).from_address(get(capsule, None))
     names = ["PyType_GenericAlloc", "PyTuple_New", "PyList_New", "PyDict_New", "PyDict_Size", "PyDict_GetItem", "PyDict_SetItem"]
     names += ["PyDict_Next", "PyUnicode_Compare", "PyObject_Vectorcall", "Py_DecRef", "Py_IncRef", "PyErr_Restore"]
+    names += ["PyLong_AsLongLongAndOverflow"]
     names += ["PyEval_SaveThread", "PyEval_RestoreThread", "PyThread_get_thread_ident"]
     imports = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
-    imports |= {f"adjit_{cls.__name__}_type": id(cls) for cls in (float, tuple, list, dict)}
+    imports |= {f"adjit_{cls.__name__}_type": id(cls) for cls in (int, tuple, list, dict)}
     imports |= {"adjit_array_type": id(np.ndarray), "adjit_none": id(None)}
     return imports | {"adjit_gate": gate.address, "adjit_new_array": numpy_api[94] or 0}  # PyArray_NewFromDescr
 

@@ -70,11 +70,12 @@ declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
 declare void @PyErr_Restore(ptr, ptr, ptr)
+declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
 declare void @adjit_drop_each(ptr, i64)
 declare i64 @adjit_run_released(ptr, ptr, ptr, i64, ptr)
 declare ptr @adjit_new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @adjit_array_type = external global i8
-@adjit_float_type = external global i8
+@adjit_int_type = external global i8
 @adjit_tuple_type = external global i8
 @adjit_list_type = external global i8
 @adjit_dict_type = external global i8
@@ -107,7 +108,7 @@ own: ; routes that are exchanged meanwhile live until this call is over
   %buffers = alloca i64, i64 %words, align 16
   %objects = getelementptr ptr, ptr %buffers, i64 %most ; the arrays of arguments and variables
   %arrays = getelementptr ptr, ptr %objects, i64 %most ; those of results
-  %scratch = getelementptr ptr, ptr %arrays, i64 %most ; the values of floats
+  %scratch = getelementptr ptr, ptr %arrays, i64 %most ; the values of ints
   %owner.count = load i64, ptr %owner
   %owner.more = add i64 %owner.count, 1
   store i64 %owner.more, ptr %owner

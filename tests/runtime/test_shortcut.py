@@ -215,6 +215,54 @@ def test_functions_that_release_the_gil_take_lists_too() -> None:
         assert took_the_short_way(f)
 
 
+SCALAR_TYPES = [np.dtype(code).type for code in "?bhilBHILefdFD"]
+
+
+@pytest.mark.parametrize("kind", [int, float, complex, *SCALAR_TYPES], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("held", [False, True], ids=["short", "released"])
+def test_numbers_go_the_short_way(kind: Any, held: bool) -> None:
+    """Also in containers, and while other threads run: a list may lose them meanwhile."""
+    run = halved if held else lambda x: x
+
+    def f(x: Any, parts: Any) -> Any:
+        return x, [2 * part for part in parts], run(np.ones(3))
+
+    compiled = aj.function(f)
+    for number in (1, 0, 1):
+        value = kind(number)
+        got, (doubled,), _ = compiled(value, [value])
+        wanted = np.asarray(value)
+        assert (got.numpy().dtype, got.numpy()) == (wanted.dtype, wanted)
+        np.testing.assert_array_equal(doubled.numpy(), 2 * wanted)
+    assert took_the_short_way(compiled)
+    assert compiled.trace_count == 1
+
+
+def test_integers_of_all_sizes() -> None:
+    f = aj.function(lambda n: n)
+    f(1)
+    took_the_short_way(f)
+    for n in (0, -1, 2**31, -(2**62), 2**63 - 1, -(2**63)):
+        assert int(f(n)) == n
+    assert took_the_short_way(f)
+    for n in (2**63, -(2**63) - 1, 10**40):
+        with pytest.raises(aj.AdjitError, match="does not fit i64"):
+            f(n)
+    assert int(f(7)) == 7
+
+
+def test_numbers_of_other_classes_are_told_apart() -> None:
+    class Metres(float):
+        pass
+
+    f = aj.function(lambda x: x + np.float32(1.0), reduce_retracing=True)
+    values = [1, 1.0, np.float32(1.0), np.float64(1.0), np.int8(1), np.array(1.0, "f4"), np.True_, Metres(1.0)]
+    for value in values + values[::-1]:
+        wanted = aj.function(lambda x: x + np.float32(1.0))(value)
+        got = f(value)
+        assert (got.type, float(got)) == (wanted.type, float(wanted))
+
+
 def test_gradients_of_structures() -> None:
     params = {"w": np.full((3, 2), 0.5), "b": [np.zeros(2)]}
     x = np.arange(12.0).reshape(4, 3)

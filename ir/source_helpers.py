@@ -132,8 +132,8 @@ def row_exchanges(factors: Any) -> Any:
     """The permutation matrices q with q @ a = l @ u, from what `lu_factors` gives for a."""
     n = factors.shape[-1]
     out = np.zeros((*factors.shape[:-2], n, n), factors.dtype)
-    pairs = zip(out.reshape(-1, n, n), factors[..., n, :].reshape(-1, n))
-    for matrix, exchanges in pairs if factors.size else ():
+    for at in np.ndindex(factors.shape[:-2]):
+        matrix, exchanges = out[at], factors[at][n]
         matrix[range(n), range(n)] = 1.0
         for i, ahead in enumerate(exchanges.astype(int)):
             other = i + ahead if 0 < ahead < n - i else i

@@ -8,7 +8,7 @@ import pytest
 
 from adjit.ir.bounds import Range, Ranges
 from adjit.ir.errors import NotGeneral, ParseError, ShapeError
-from adjit.ir.expr import Symbol, var_of, variable, without_common_symbols
+from adjit.ir.expr import Symbol, evaluated, expr_text, substituted, symbol_names, var_of, variable, without_common_symbols
 from adjit.ir.expr import minimum as minimum_expr
 from adjit.ir.guards import recording
 from adjit.ir.interpreter import run
@@ -281,3 +281,65 @@ def test_common_symbols_do_not_change_a_sign():
     assert without_common_symbols(b * t) == 1
     assert without_common_symbols(b * t - b + 1) == b * t - b + 1
     assert without_common_symbols(3) == 3
+
+
+def test_quotients_of_sizes():
+    _, B, T = sizes()
+    assert (B * T + T) // T == B + 1
+    assert (B * B - 1) // (B + 1) == B - 1
+    assert T // (T + 1) == 0
+    assert -T // (T + 1) == -1
+    assert -T // T == -1
+    with pytest.raises(ZeroDivisionError, match="integer division or modulo by zero"):
+        B // 0
+    with pytest.raises(ZeroDivisionError):
+        B % 0
+    for undecided in (lambda: B // T, lambda: (B * T + 1) // T, lambda: (3 * B) // (2 * B)):
+        with pytest.raises(NotGeneral, match="a division needs the value"):
+            undecided()
+
+
+def test_sizes_and_infinity():
+    _, B, _ = sizes()
+    inf = float("inf")
+    answers = [op(B, limit) for limit in (inf, -inf) for op in (operator.le, operator.lt, operator.ge, operator.gt)]
+    assert answers == [True, True, False, False, False, False, True, True]
+    assert B >= 0.5
+    assert B != 0.5
+
+
+def test_numpys_functions_of_sizes():
+    _, B, T = sizes()
+    assert np.add(B, np.int64(2)) == B + 2
+    assert np.multiply(B, T) == B * T
+    assert np.negative(B) == -B
+    assert np.floor_divide(B, 2) == B // 2
+    assert np.less(B - 1, B)
+
+
+def test_expressions_divide_by_positive_numbers_only():
+    _, B, T = sizes()
+    with pytest.raises(NotGeneral, match="divided by"):
+        B.expr // T.expr
+    with pytest.raises(ValueError, match="positive integers only, not by 0"):
+        B.expr // 0
+    assert (-B.expr) // 4 == -((B.expr + 3) // 4)
+
+
+def test_texts_and_values_of_minima():
+    b, t = variable("b"), variable("t")
+    least = minimum_expr(b, t) * 2 + 1
+    assert evaluated(least, {"b": 3, "t": 5}) == 7
+    assert evaluated(least, {"b": 6, "t": 5}) == 11
+    assert expr_text(least) == "2*min(b,t)+1"
+    assert eval(expr_text(least), {"b": 3, "t": 5}) == 7
+    assert expr_text(4) == "4"
+    assert sorted(symbol_names(least)) == ["b", "t"]
+    assert symbol_names(4) == []
+    with pytest.raises(TypeError, match="b has no hint"):
+        b.hint
+    assert minimum_expr(b, b + 1) == b
+    assert minimum_expr(b + 1, b) == b
+    assert substituted(least, var_of(t), 4) == least, "only where it stands alone"
+    assert substituted(b * t + t, var_of(t), 4) == 4 * b + 4
+    assert substituted(7, var_of(t), 4) == 7

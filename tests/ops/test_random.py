@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from adjit.codegen.compile import compile_func
-from adjit.ir import ops
+from adjit.ir import ops, source_helpers
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.host import HostEmitter
-from adjit.ir.ops.normal import FORMATS, normal_quantile
-from adjit.ir.ops.random import Normal, threefry
+from adjit.ir.ops.normal import FORMATS, normal_quantile, normal_table
+from adjit.ir.ops.random import Normal, RandomBits, threefry
 from adjit.ir.types import F32, F64, U32, DType
 from adjit.passes.pipeline import OPTIMIZE
 from tests.ops.harness import eager, func_of
@@ -80,6 +80,18 @@ def test_normals_compiled_are_the_same_bits_at_the_ends(dtype: DType) -> None:
     (got,) = compile_func(OPTIMIZE(func_of(lambda b: ops.apply(Normal(dtype), b), [bits])))([bits])
     assert got.tobytes() == wanted.tobytes()
     assert np.isfinite(got).all()
+
+
+@DTYPES
+def test_generated_python_draws_the_same_bits(dtype: DType) -> None:
+    """What `f.source` calls: the helpers, on words, bits and bounds."""
+    unsigned, rng = FORMATS[dtype].unsigned, np.random.default_rng(7)
+    words = [rng.integers(0, 2**32, 500, np.uint32) for _ in range(4)]
+    bits = source_helpers.random_bits(*words, unsigned.type)
+    assert bits.dtype == unsigned
+    np.testing.assert_array_equal(bits, RandomBits(unsigned).evaluate(*words))
+    form = (dtype.type, FORMATS[dtype].signed.type, *normal_table(dtype))
+    np.testing.assert_allclose(source_helpers.normal(bits, form), Normal(dtype).evaluate(bits), rtol=16 * np.finfo(dtype).eps)
 
 
 @DTYPES

@@ -217,6 +217,8 @@ def expm(a: Any, /) -> Operand:
     x = floating(to_operand(a))
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"expm: takes square matrices, not {x.type}")
+    if not x.type.size:
+        return x
     norm = ops.max(ops.sum(ops.absolute(ops.stop_gradient(x)), -2))
     doublings = ops.maximum(ops.ceil(ops.log2(ops.maximum(norm, 1e-30) / PADE_NORM)), 0.0)
     doublings = ops.cast(ops.where(ops.isfinite(norm), doublings, 0.0), I64)

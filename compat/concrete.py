@@ -6,6 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from adjit.ir.operand import Operand
+from adjit.ir.sizes import is_symbolic
+from adjit.ir.types import TensorType
 from adjit.runtime.concrete import ConcreteFunction as Compiled
 from adjit.runtime.signature import Static
 from adjit.runtime.variable import Variable as RuntimeVariable
@@ -130,14 +132,17 @@ class ConcreteFunction:
     @property
     def inputs(self) -> list[TensorSpec]:
         """The tensors that it takes: arguments, then variables and constants that it captures."""
-        params = self._compiled.program.func.params
-        return [TensorSpec(p.type.shape, p.type.dtype, f"{p.name or 'unknown'}:0") for p in params]
+        program = self._compiled.program
+        wanted = [x for each in self._templates.values() for x in flatten(each)[0] if type(x) is TensorSpec]
+        shapes = [spec.shape for spec in wanted] if len(wanted) == program.arguments else []
+        shapes += [p.type.shape for p in program.func.params[len(shapes) :]]
+        return [TensorSpec(n, p.type.dtype, f"{p.name or 'unknown'}:0") for n, p in zip(shapes, program.func.params, strict=True)]
 
     @property
     def outputs(self) -> list[TensorSpec]:
         """The tensors that it returns, in order."""
-        return [TensorSpec(r.type.shape, r.type.dtype, f"Identity{f'_{i}' if i else ''}:0")
-                for i, r in enumerate(self._compiled.program.func.results)]  # fmt: skip
+        return [spec_for(r.type, f"Identity{f'_{i}' if i else ''}:0")
+                for i, r in enumerate(self._compiled.program.returned)]  # fmt: skip
 
     @property
     def output_shapes(self) -> Any:
@@ -273,7 +278,12 @@ def type_text(x: Any) -> str:
 
 
 def outputs_of(compiled: Compiled) -> Any:
-    return compiled.program.rebuild([TensorSpec(r.type.shape, r.type.dtype) for r in compiled.program.func.results])
+    return compiled.program.rebuild([spec_for(r.type) for r in compiled.program.func.results])
+
+
+def spec_for(type: TensorType, name: str | None = None) -> TensorSpec:
+    """The template of values of a type: sizes that are known at each call only are None."""
+    return TensorSpec([None if is_symbolic(n) else n for n in type.shape], type.dtype, name)
 
 
 def signature_text(parameters: inspect.Signature, wanted: dict[str, Any], compiled: Compiled) -> str:

@@ -12,6 +12,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from adjit.runtime.function import Function as RuntimeFunction
 from adjit.runtime.general import Policy
 from adjit.runtime.recording import listening
 from adjit.runtime.shortcut import Shortcut
-from adjit.runtime.signature import Static
+from adjit.runtime.signature import Static, is_traced
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.autograph.convert import convert
 from adjit.tracer.given import Given
@@ -45,6 +46,7 @@ from .tensor import EagerTensor, SymbolicTensor, convert_to_tensor, dress, dress
 from .variable import Variable
 
 PYTHON = (bool, int, float, complex, str, bytes)
+DIFFERENT = (5, 7, 11, 13, 17, 19, 23)  # sizes in the place of those that a template leaves open
 
 
 class Body:
@@ -121,10 +123,10 @@ def template_of(kind: Any) -> Any:
     return VariableSpec(kind[1].shape, kind[1].dtype, kind[2]) if kind[0] is RuntimeVariable else Static(kind[1])
 
 
-def open_axes(signature: Sequence[Any]) -> list[tuple[int, int]]:
-    """The axes of arrays that an `input_signature` leaves open."""
-    specs = [leaf for leaf in flatten(tuple(signature))[0] if isinstance(leaf, TensorSpec) and not isinstance(leaf, VariableSpec)]
-    return [(i, a) for i, spec in enumerate(specs) for a, n in enumerate(spec.shape or ()) if n is None]
+def open_axes(arguments: Sequence[Any]) -> list[tuple[int, int]]:
+    """The axes of arrays that the templates among arguments, or in an `input_signature`, leave open."""
+    arrays = [leaf for leaf in flatten(tuple(arguments))[0] if is_traced(leaf) or type(leaf) is TensorSpec]
+    return [(i, a) for i, leaf in enumerate(arrays) if type(leaf) is TensorSpec for a, n in enumerate(leaf.shape or ()) if n is None]
 
 
 def prints_values(options: Any) -> bool:
@@ -254,12 +256,39 @@ class Function(RuntimeFunction):
         if not args and not kwargs and self._input_signature is not None:
             args = self._input_signature
         given, names = self._positional(args, kwargs, instance)
-        examples, named = tree_map(lambda x: x.example() if isinstance(x, TensorSpec) else x, (given, names))
-        taken = self._bound(examples, named, instance)
-        compiled = self._reading(lambda fed: self._concrete(self._taken_apart(taken[0], {**taken[1], **fed}), None, instance))
+        compiled = self._for_specs(given, names, instance)
         wanted = tuple(map(with_static_numbers, given)), {name: with_static_numbers(x) for name, x in names.items()}
         found = ConcreteFunction(self, *wanted, compiled, instance)
         return self._described.setdefault((id(compiled), id(instance), str(found.structured_input_signature)), found)
+
+    def _for_specs(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Compiled:
+        """The trace for templates: for all of the sizes that they leave open, if the function permits it, else for sizes of 1."""
+        axes = open_axes((args, kwargs))
+        if axes and config.dynamic is not False:
+            for sizes in (DIFFERENT, [DIFFERENT[0]] * len(DIFFERENT)):
+                try:
+                    found = self._for_sizes(args, kwargs, instance, sizes, axes)
+                except (AdjitError, ValueError, TypeError):  # those sizes do not fit together; an error of the function itself comes again
+                    continue
+                if found.convention.is_general:
+                    return found
+        return self._for_sizes(args, kwargs, instance, [1], ())
+
+    def _for_sizes(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any, sizes: Sequence[int], axes: Sequence[tuple[int, int]]
+    ) -> Compiled:
+        """The trace for templates whose open sizes are these; `axes` become symbols."""
+        size = cycle(sizes)
+        examples, named = tree_map(lambda x: x.example(lambda: next(size)) if isinstance(x, TensorSpec) else x, (args, kwargs))
+        taken = self._bound(examples, named, instance)
+
+        def made(fed: dict[str, Any]) -> Compiled:
+            signature = self._taken_apart(taken[0], {**taken[1], **fed})
+            if axes:
+                self._policy.leave_open(signature, axes, always=True)
+            return self._concrete(signature, None, instance)
+
+        return self._reading(made)
 
     @property
     def python_function(self) -> Callable[..., Any]:

@@ -33,7 +33,7 @@ from adjit.tracer.pytree import flatten
 from .concrete import ConcreteFunction
 from .errors import missing
 from .feeding import ARGUMENT
-from .function import Function, template_of
+from .function import Function, open_axes, template_of
 from .module import Module
 from .restored import FORMAT, VERSION, RestoredFunction, Trace, load
 from .saved_structures import Reference, encode
@@ -263,15 +263,19 @@ def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def traces_of(function: Function, instance: Any, path: str) -> Iterator[tuple[dict[str, Any], Compiled]]:
-    """The traces of a function; one with an input signature is traced now if it was not called."""
+    """The traces of a function; one with an input signature is traced now, for all sizes and for batches of one."""
     signature = function._input_signature
-    if signature is not None and not function._cache:
-        if any(spec.shape is None or None in list(spec.shape) for spec in flatten(signature)[0]):
+    if signature is not None:
+        if any(spec.shape is None for spec in flatten(signature)[0]):
+            raise UnsupportedError(f"{path} has an input_signature with a shape of None, and native code is made for a rank: write [None]")
+        wanted, was_called = function._positional(signature, {}, instance), bool(function._cache)
+        general = function._for_specs(*wanted, instance)
+        if not general.convention.is_general and open_axes(signature) and not was_called:
             raise UnsupportedError(
-                f"{path} has an input_signature with sizes of None, and native code is made for each size: call it with the sizes to be "
-                "saved first, or pass signatures=f.get_concrete_function(tf.TensorSpec([...]))"
+                f"{path} has an input_signature with sizes of None, and cannot be compiled for all sizes "
+                f"({function.pretty_printed_signature().partition('not for all sizes: ')[2]}): call it with the sizes to be saved first"
             )
-        function._specialization(None, instance, (), {})
+        function._for_sizes(*wanted, instance, [1], ())
     cache: dict[Any, Compiled] = dict(function._cache)
     for (tree, kinds), compiled in cache.items():
         args, kwargs = tree.unflatten(map(template_of, kinds))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,9 @@ class TensorSpec:
         other = value if isinstance(value, TensorSpec) else spec_of(value)
         return self.dtype == other.dtype and (self.shape is None or other.shape is None or self.shape.is_compatible_with(other.shape))
 
-    def example(self) -> EagerTensor | TextTensor:
-        """A tensor of this type, for tracing; an unknown size is 1."""
-        shape = () if self.shape is None else [1 if d is None else d for d in self.shape]
+    def example(self, size: Callable[[], int] = lambda: 1) -> EagerTensor | TextTensor:
+        """A tensor of this type, for tracing; `size` gives its unknown sizes."""
+        shape = () if self.shape is None else [size() if d is None else d for d in self.shape]
         if self.dtype is string:
             return TextTensor(np.full(shape, b"", object))
         return eager(np.zeros(shape, self.dtype.dtype))

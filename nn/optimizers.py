@@ -165,7 +165,9 @@ class Optimizer(Module):
             self._ready = None
         return self.iterations
 
-    apply = apply_gradients
+    def apply(self, gradients: Iterable[Any], variables: Sequence[Variable] | None = None) -> Variable:
+        """Update variables by their gradients, given as two lists, or as pairs: see `apply_gradients`."""
+        return self.apply_gradients(gradients if variables is None else zip(gradients, variables, strict=True))
 
     def minimize(self, loss: Callable[[], Any], variables: Sequence[Variable]) -> Operand:
         """Compute `loss()` and its gradients, and apply them; returns the loss."""

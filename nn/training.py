@@ -202,10 +202,10 @@ class Trainer:
             callback.on_train_begin()
         while self.epoch < epochs and not self.stop_training:
             logs = self._train_epoch(batches, epochs, callbacks, verbose, on_nan, checking)
-            history.append(self.epoch, logs)
             self.epoch, self.step = self.epoch + 1, 0
             for callback in callbacks:
                 callback.on_epoch_end(self.epoch - 1, logs)
+            history.append(self.epoch - 1, logs)  # with what callbacks have added
         for callback in callbacks:
             callback.on_train_end(logs)
         return history
@@ -220,6 +220,8 @@ class Trainer:
             self.reset_metrics()
         progress = Progress(f"epoch {self.epoch + 1}/{epochs}", batches.length, verbose if self.is_main else 0, first)
         for step, (x, y, weight) in enumerate(batches.epoch(self.epoch, first), first):
+            for callback in callbacks:
+                callback.on_batch_begin(step)
             try:
                 loss = self.train_on_batch(x, y, weight)
             except OutOfBoundsError as error:
@@ -232,9 +234,11 @@ class Trainer:
             progress.step(logs)
             for callback in callbacks:
                 callback.on_batch_end(step, logs)
+            if self.stop_training:
+                break
         results = self.results()
         if checking is not None:
-            results.update({f"val_{name}": value for name, value in self._evaluate(checking).items()})
+            results.update({f"val_{name}": value for name, value in self._evaluate(checking, callbacks).items()})
         progress.end(results)
         return results
 
@@ -258,31 +262,46 @@ class Trainer:
         """Perform one update and return the loss of the batch. With `distributed`, `x` and `y` are this rank's part of it."""
         if not self._synchronized:
             self._synchronize(x)
-        return float(self._train(x, y, sample_weight))
+        return self.loss_of(self._train(x, y, sample_weight))
+
+    def loss_of(self, returned: Any) -> float:
+        """The loss of a batch, from what `train_step` or `test_step` returned."""
+        return float(returned)
 
     @boundary
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The loss of a batch; with `distributed`, of this rank's alone."""
-        return float(self._test(x, y, sample_weight))
+        return self.loss_of(self._test(x, y, sample_weight))
 
     @boundary
     def evaluate(
-        self, x: Any, y: Any = None, *, batch_size: int | None = None, sample_weight: Any = None, verbose: int = 0
-    ) -> dict[str, float]:
+        self, x: Any, y: Any = None, *, batch_size: int | None = None, sample_weight: Any = None, verbose: int = 0,
+        callbacks: Sequence[Callback] = (),
+    ) -> dict[str, float]:  # fmt: skip
         """The loss and metrics on data, as a dict by name."""
-        results = self._evaluate(Batches(x, y, sample_weight, batch_size, what="evaluate"))
+        for callback in callbacks:
+            callback.trainer = self
+        results = self._evaluate(Batches(x, y, sample_weight, batch_size, what="evaluate"), callbacks)
         if verbose:
             print("  ".join(f"{name} {value:.4g}" for name, value in results.items()))
         return results
 
-    def _evaluate(self, batches: Batches) -> dict[str, float]:
+    def _evaluate(self, batches: Batches, callbacks: Sequence[Callback] = ()) -> dict[str, float]:
+        for callback in callbacks:
+            callback.on_test_begin()
+        results = self._tested(batches)
+        for callback in callbacks:
+            callback.on_test_end(results)
+        return results
+
+    def _tested(self, batches: Batches) -> dict[str, float]:
         self.reset_metrics()
         if batches.source is None:
             self._expect(self._test, batches.batch_size)
         if self._ranks is not None:
             return self._evaluate_together(batches, self._ranks)
         for x, y, weight in batches.epoch():
-            self._test(x, y, weight)
+            self.test_on_batch(x, y, weight)
         return self.results()
 
     def _evaluate_together(self, batches: Batches, ranks: Ranks) -> dict[str, float]:

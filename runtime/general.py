@@ -79,9 +79,10 @@ class Policy:
         self.dynamic = dynamic
         self.open_axes = set(open_axes)
         self.families: dict[Hashable, Family] = {}
+        self.is_asked = False  # whether some calls have open axes although `dynamic` is False
 
     def __bool__(self) -> bool:
-        return self.dynamic is not False or bool(self.open_axes)
+        return self.dynamic is not False or bool(self.open_axes) or self.is_asked
 
     def is_open(self, array: int, axis: int) -> bool:
         """Whether an axis is a symbol from the first call on: "first" are those of the first array, "leading" the first of every array."""
@@ -92,9 +93,10 @@ class Policy:
     def family(self, signature: Signature) -> Family:
         return self.families.setdefault(family_key(signature.key), Family())
 
-    def leave_open(self, signature: Signature, axes: Iterable[Axis]) -> None:
-        """Let axes of calls like this one be symbols from the first call on."""
-        if self:
+    def leave_open(self, signature: Signature, axes: Iterable[Axis], always: bool = False) -> None:
+        """Let axes of calls like this one be symbols from the first call on; `always`: even if `dynamic` is False."""
+        if self or always:
+            self.is_asked = self.is_asked or always
             self.family(signature).open_axes |= set(axes)
 
     def find(self, signature: Signature) -> ConcreteFunction | None:

@@ -309,9 +309,14 @@ class Program:
         self.bindings = bindings  # what the function read from outside
         self.reshaped = tuple(reshaped)
 
+    @property
+    def returned(self) -> Sequence[Operand]:
+        """The results that are part of the return value."""
+        return self.func.results[: len(self.func.results) - len(self.reshaped)]
+
     def rebuild(self, results: Sequence[Any]) -> Any:
         """Build the function's return value from the values of `func.results`."""
-        leaves = list(results)[: len(results) - len(self.reshaped)]
+        leaves = list(results)[: len(self.returned)]
         for position, leaf in self.static:
             leaves.insert(position, leaf)
         return leaves[0] if self.out_tree.entries[0] is None else self.out_tree.unflatten(leaves)

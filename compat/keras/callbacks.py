@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,12 +52,19 @@ class ReduceLROnPlateau(ours.ReduceLROnPlateau):
     ) -> None:  # fmt: skip
         super().__init__(monitor, factor, patience, min_delta, min_lr, mode)
 
+    def on_epoch_end(self, epoch: int, logs: Any) -> None:
+        logs["learning_rate"] = float(self.trainer.optimizer.learning_rate)
+        super().on_epoch_end(epoch, logs)
+
 
 class LearningRateScheduler(ours.LearningRateScheduler):
     """Sets the learning rate at the beginning of each epoch: `schedule(epoch)` or `schedule(epoch, rate)`."""
 
     def __init__(self, schedule: Any, verbose: int = 0) -> None:
         super().__init__(schedule)
+
+    def on_epoch_end(self, epoch: int, logs: Any) -> None:
+        logs["learning_rate"] = float(self.trainer.optimizer.learning_rate)
 
 
 class CSVLogger(ours.CSVLogger):
@@ -67,18 +75,36 @@ class CSVLogger(ours.CSVLogger):
 
 
 class Callback:
-    """Base of user-defined callbacks: override the methods of interest; `self.model` is the model."""
+    """Base of user-defined callbacks: override the methods of interest; `self.model` is the model.
+
+    What `on_epoch_end` adds to its `logs` goes into the history, as in Keras.
+    """
 
     model: Any = None
+    params: Any = None
 
     def set_model(self, model: Any) -> None:
         self.model = model
+
+    def set_params(self, params: Any) -> None:
+        self.params = params
 
     def on_train_begin(self, logs: Any = None) -> None: ...
     def on_train_end(self, logs: Any = None) -> None: ...
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None: ...
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None: ...
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None: ...
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None: ...
+    def on_test_begin(self, logs: Any = None) -> None: ...
+    def on_test_end(self, logs: Any = None) -> None: ...
+    def on_predict_begin(self, logs: Any = None) -> None: ...
+    def on_predict_end(self, logs: Any = None) -> None: ...
+
+    def on_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """The older name of `on_train_batch_begin`."""
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """The older name of `on_train_batch_end`."""
 
 
 class LambdaCallback(Callback):
@@ -93,7 +119,12 @@ class LambdaCallback(Callback):
 
 
 class TerminateOnNaN(Callback):
-    """Does nothing: `fit` raises when the loss is NaN, and says where."""
+    """Stops when the loss is NaN or infinite. Without it, `fit` raises an error that says where that began."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if not math.isfinite((logs or {}).get("loss", 0.0)):
+            print(f"batch {batch}: invalid loss, terminating training")
+            self.model.stop_training = True
 
 
 class Adapter(ours.Callback):
@@ -101,6 +132,8 @@ class Adapter(ours.Callback):
 
     def __init__(self, inner: Callback) -> None:
         self.inner = inner
+        own = (getattr(inner, "on_train_batch_end", None), getattr(inner, "on_batch_end", None))
+        self.wants_results = any(getattr(method, "__func__", method) not in IDLE for method in own)
 
     def on_train_begin(self) -> None:
         self.inner.on_train_begin({})
@@ -112,14 +145,31 @@ class Adapter(ours.Callback):
         self.inner.on_epoch_begin(epoch, {})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        self.inner.on_epoch_end(epoch, dict(logs))
+        self.inner.on_epoch_end(epoch, logs)
+
+    def on_batch_begin(self, batch: int) -> None:
+        self.inner.on_train_batch_begin(batch, {})
+        self.inner.on_batch_begin(batch, {})
 
     def on_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        self.inner.on_train_batch_end(batch, dict(logs))
+        if self.wants_results:  # reading the metrics after each batch takes time
+            results = self.trainer.results()
+            self.inner.on_train_batch_end(batch, results)
+            self.inner.on_batch_end(batch, results)
+
+    def on_test_begin(self) -> None:
+        self.inner.on_test_begin({})
+
+    def on_test_end(self, logs: Mapping[str, float]) -> None:
+        self.inner.on_test_end(dict(logs))
 
 
-def adapted(callback: Any, model: Any) -> ours.Callback:
+IDLE = (Callback.on_train_batch_end, Callback.on_batch_end)  # what a callback that does not look at batches has
+
+
+def adapted(callback: Any, model: Any, params: Any = None) -> ours.Callback:
     if isinstance(callback, ours.Callback):
         return callback
     callback.set_model(model)
+    callback.set_params(params or {})
     return Adapter(callback)

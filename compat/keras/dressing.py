@@ -7,8 +7,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, ClassVar
 
+from adjit.ir.sizes import is_symbolic as is_symbolic_size
 from adjit.nn.module import Module
 from adjit.nn.symbolic import call_symbolically, is_symbolic
+from adjit.tracer.pytree import tree_map
 from adjit.tracer.trace import current_trace
 
 from ..tensor import dress_structure
@@ -40,9 +42,17 @@ class Dressed:
     """Mixin before a class of adjit.nn: calls return tensors of `adjit.tf`, and variables are its variables."""
 
     variable_class: ClassVar[Callable[..., Any]] = LayerVariable
+    output_shape: Any = None  # of the last call, with None for the batch size
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return dress_structure(super().__call__(*args, **kwargs))  # type: ignore[misc] # of the class behind
+        out = dress_structure(super().__call__(*args, **kwargs))  # type: ignore[misc] # of the class behind
+        self.output_shape = tree_map(batch_shape, out)
+        return out
+
+
+def batch_shape(x: Any) -> Any:
+    shape = tuple(getattr(x, "shape", None) or ())
+    return (None, *(None if is_symbolic_size(n) else n for n in shape[1:])) if shape else ()
 
 
 def dressed(cls: type[Any], base: type[Any], name: str | None = None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from adjit import nn
+from adjit.ir.active import outside_builders
 from adjit.ir.errors import UnsupportedError
 from adjit.nn import weights
 from adjit.nn.history import History
@@ -15,11 +16,15 @@ from adjit.nn.losses import get_loss
 from adjit.nn.metrics import Metric
 from adjit.nn.recorded import Given
 from adjit.nn.symbolic import is_symbolic
+from adjit.runtime.recording import suspended
 from adjit.tracer.pytree import flatten
 
-from .callbacks import adapted
+from ..tensor import dress
+from .callbacks import TerminateOnNaN, adapted
 from .layers import Layer
+from .own_steps import STEPS, OwnSteps, unpacked
 from .saving import load_model, save_model
+from .summaries import layers_of, summary_text
 
 
 class Model(Layer):
@@ -29,6 +34,7 @@ class Model(Layer):
     """
 
     _trainer: nn.Trainer | None = None
+    _running = 0  # calls
     example_inputs: Sequence[tuple[Sequence[int], str]] | None = None  # shapes and dtypes of the first call
     compiled_with: Given
 
@@ -55,7 +61,8 @@ class Model(Layer):
         eager = bool(options.get("run_eagerly"))
         self.compiled_with = Given((), {"optimizer": optimizer, "loss": loss, "metrics": metrics and list(metrics), **options})
         computed = self._no_loss if loss is None else get_loss(loss, options.get("loss_weights"))
-        self._trainer = nn.Trainer(self, computed, optimizer, metrics or (), compiled=not eager)
+        own = any(getattr(type(self), step) is not getattr(Model, step) for step in STEPS)
+        self._trainer = (OwnSteps if own else nn.Trainer)(self, computed, optimizer, metrics or (), compiled=not eager)
 
     def _no_loss(self, y_true: Any, y_pred: Any) -> float:
         """The loss of a model that was compiled without one: its layers must add to it."""
@@ -63,8 +70,64 @@ class Model(Layer):
             raise ValueError(f"{self.name}: no loss to compute. Give compile() a `loss`, such as 'mse', or call add_loss in a layer")
         return 0.0
 
+    # ---- steps, which a model may define for itself
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Update the model with one batch, and return its results by name. Override it for another kind of training."""
+        x, y, weight = unpacked(data)
+        _, gradients = self.trainer.loss_and_gradients(x, y, weight)
+        self.trainer.optimizer.apply(gradients, self.trainable_variables)
+        return self.get_metrics_result()
+
+    def test_step(self, data: Any) -> dict[str, Any]:
+        """The results of one batch by name, without an update."""
+        x, y, weight = unpacked(data)
+        nn.Trainer.test_step(self.trainer, x, y, weight)
+        return self.get_metrics_result()
+
+    def predict_step(self, data: Any) -> Any:
+        return self(unpacked(data)[0], training=False)
+
+    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True) -> Any:
+        """The loss that `compile` was given, with what the layers add."""
+        return dress(self.trainer.compute_loss(y, y_pred, sample_weight))
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """Update the metrics that `compile` was given, and return the results of all by name."""
+        for metric in self.trainer.metrics:
+            metric.update_state(y, y_pred, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+        return self.get_metrics_result()
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        return {metric.name: metric.result() for metric in self.metrics}
+
+    def reset_metrics(self) -> None:
+        for metric in self.metrics:
+            metric.reset_state()
+
+    # ---- calls
+
+    def build(self, input_shape: Any = None, *more: Any) -> None:
+        """Create the variables for inputs of this shape, whose batch size may be None: the model is called once, on zeros."""
+        if self._running or self.built or input_shape is None:
+            return
+        is_one = isinstance(input_shape, tuple | list) and all(n is None or isinstance(n, int) for n in input_shape)
+        shapes = [input_shape] if is_one else input_shape
+        zeros = [np.zeros([1 if n is None else n for n in shape], self.dtype) for shape in shapes]
+        with outside_builders(), suspended():
+            self(zeros[0] if is_one else zeros, training=False)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "layers":
+            return layers_of(self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        out = super().__call__(*args, **kwargs)
+        self._running += 1
+        try:
+            out = super().__call__(*args, **kwargs)
+        finally:
+            self._running -= 1
         if self.example_inputs is None and args and not is_symbolic(args):
             leaves = [x for x in flatten(args[0])[0] if getattr(x, "shape", ())]
             self.example_inputs = [([1, *x.shape[1:]], np.dtype(getattr(x.dtype, "as_numpy_dtype", x.dtype)).name) for x in leaves]
@@ -98,23 +161,26 @@ class Model(Layer):
         class_weight: dict[int, float] | None = None, sample_weight: Any = None, initial_epoch: int = 0,
         steps_per_epoch: int | None = None, validation_batch_size: int | None = None,
     ) -> History:  # fmt: skip
-        if "train_step" in dir(type(self)):
-            raise UnsupportedError(f"{self.name}: a train_step of your own goes into a tf.function that you call, or a nn.Trainer")
         if class_weight is not None:
             sample_weight = weights_of_classes(self.name, y, class_weight, sample_weight)
+        stops = any(isinstance(c, TerminateOnNaN) for c in callbacks or ())
+        params = {"epochs": epochs, "steps": steps_per_epoch, "verbose": verbose}
+        watching = [adapted(c, self, params) for c in callbacks or ()]
         return self.trainer.fit(
-            x, y, batch_size=batch_size, epochs=epochs, verbose=None if verbose == "auto" else int(verbose),
-            callbacks=[adapted(c, self) for c in callbacks or ()], validation_split=validation_split, validation_data=validation_data,
+            x, y, batch_size=batch_size, epochs=epochs, verbose=None if verbose == "auto" else int(verbose), callbacks=watching,
+            validation_split=validation_split, validation_data=validation_data,
             shuffle=shuffle, sample_weight=sample_weight, initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch,
-            validation_batch_size=validation_batch_size,
+            validation_batch_size=validation_batch_size, on_nan="ignore" if stops else "raise",
         )  # fmt: skip
 
     def evaluate(
         self, x: Any = None, y: Any = None, batch_size: int | None = None, verbose: Any = "auto", sample_weight: Any = None,
-        return_dict: bool = False,
+        return_dict: bool = False, callbacks: Sequence[Any] | None = None,
     ) -> Any:  # fmt: skip
-        quiet = verbose in (0, "auto")
-        results = self.trainer.evaluate(x, y, batch_size=batch_size, sample_weight=sample_weight, verbose=0 if quiet else 1)
+        quiet, watching = verbose in (0, "auto"), [adapted(c, self) for c in callbacks or ()]
+        results = self.trainer.evaluate(
+            x, y, batch_size=batch_size, sample_weight=sample_weight, verbose=0 if quiet else 1, callbacks=watching
+        )
         values = list(results.values())
         return results if return_dict else values if len(values) > 1 else values[0]
 
@@ -158,7 +224,7 @@ class Model(Layer):
         weights.load(path, self)
 
     def summary(self, print_fn: Any = print) -> None:  # type: ignore[override] # Keras prints it
-        print_fn(super().summary())
+        print_fn(summary_text(self))
 
 
 def weights_of_classes(name: str, y: Any, class_weight: dict[int, float], sample_weight: Any) -> Any:

@@ -10,9 +10,22 @@ import numpy as np
 from adjit import nn
 from adjit.ir.ops.base import Array
 
+from .own_steps import packed, unpacked
 from .saving import register_keras_serializable
 
-__all__ = ["register_keras_serializable", "set_random_seed", "to_categorical"]
+__all__ = [
+    "pack_x_y_sample_weight", "register_keras_serializable", "set_random_seed", "to_categorical", "unpack_x_y_sample_weight",
+]  # fmt: skip
+
+
+def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    """A batch as `fit` passes it to `train_step`."""
+    return packed(x, y, sample_weight)
+
+
+def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
+    """The inputs, labels and weights of a batch; None for those that it lacks."""
+    return unpacked(data)
 
 
 def to_categorical(x: Any, num_classes: int | None = None) -> Array:

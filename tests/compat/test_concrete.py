@@ -218,3 +218,22 @@ def test_input_signatures_leave_parameters_by_keyword_alone() -> None:
 
     assert f(tf.constant(2)).numpy() == 6
     assert f(tf.constant(2), b=5).numpy() == 10
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_open_sizes_are_none(signed):
+    spec = [tf.TensorSpec([None, 2]), tf.TensorSpec([2, None])]
+    f = tf.function(lambda x, y: (x @ y, tf.reduce_sum(x)), input_signature=spec if signed else None)
+    c = f.get_concrete_function(*(() if signed else spec))
+    assert [i.shape.as_list() for i in c.inputs] == [[None, 2], [2, None]]
+    assert [o.shape.as_list() for o in c.outputs] == [[None, None], []]
+    for rows in (3, 1, 4):
+        product, total = c(tf.ones([rows, 2]), tf.ones([2, 5]))
+        assert (product.numpy().tolist(), float(total)) == ([[2.0] * 5] * rows, 2.0 * rows)
+
+
+def test_open_sizes_that_must_agree():
+    f = tf.function(lambda x, y: x - y)
+    c = f.get_concrete_function(tf.TensorSpec([None]), tf.TensorSpec([None]))
+    assert c.output_shapes.as_list() == [None]
+    assert c(tf.ones([3]), tf.ones([3])).numpy().tolist() == [0.0] * 3

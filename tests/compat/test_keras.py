@@ -268,15 +268,6 @@ def test_what_is_not_there_says_so() -> None:
     with raises_with(NotImplementedError, "either a subclass of Model", "or Model(inputs, outputs)"):
         Both()
 
-    class Own(Net):
-        def train_step(self, data):
-            return {}
-
-    model = Own()
-    model.compile("adam", "mse")
-    with raises_with(NotImplementedError, "train_step", "tf.function"):
-        model.fit(X, Y, verbose=0)
-
 
 def test_compile_without_a_loss_minimises_what_layers_add() -> None:
     class Shrinking(tf.keras.layers.Layer):

@@ -206,9 +206,30 @@ def test_functions_that_were_compiled_for_all_sizes(tmp_path) -> None:
     assert tf.saved_model.load(tmp_path / "again").any_rows(np.ones((7, 3), "f4")).shape == (7, 3)
 
 
+def test_open_sizes_are_saved_without_a_call(tmp_path) -> None:
+    tf.saved_model.save(Odd(), tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    for n in (4, 1, 2):
+        assert loaded.any_rows(tf.ones([n, 3])).numpy().tolist() == [[2.0] * 3] * n
+
+
+def test_sizes_that_decide_what_is_computed_are_saved_if_called(tmp_path) -> None:
+    class Sized(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+        def total(self, x):
+            return sum(x[i] * i for i in range(x.shape[0]))
+
+    module = Sized()
+    with pytest.raises(UnsupportedError, match=r"total has an input_signature with sizes of None, and cannot be compiled for all sizes"):
+        tf.saved_model.save(module, tmp_path)
+    module.total(tf.ones([3]))
+    module.total(tf.ones([4]))
+    tf.saved_model.save(module, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    assert [float(loaded.total(tf.ones([n]))) for n in (3, 4)] == [3.0, 6.0]
+
+
 def test_what_cannot_be_saved(tmp_path) -> None:
-    with pytest.raises(UnsupportedError, match=r"Odd.any_rows has an input_signature with sizes of None"):
-        tf.saved_model.save(Odd(), tmp_path)
     odd = Odd()
     odd.any_rows(X)
     odd.doubled(tf.Variable(1.0))

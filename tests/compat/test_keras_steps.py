@@ -1,0 +1,215 @@
+"""Keras models with steps of their own, callbacks, summaries, and `build`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjit import tf
+
+keras = tf.keras
+X = np.random.default_rng(0).normal(size=(64, 4)).astype("f4")
+Y = X @ np.array([[1.0], [2.0], [-1.0], [0.5]], "f4")
+
+
+class Line(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(1, kernel_initializer="zeros")
+
+    def call(self, x: Any) -> Any:
+        return self.dense(x)
+
+
+class Tracked(Line):
+    """With a metric of its own, and neither loss nor metrics in `compile`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tracker = keras.metrics.Mean(name="loss")
+        self.largest = 0.0
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self(x, training=True) - y))
+            if loss > 1.0:  # decided by a value
+                goal = loss * 1.0
+            else:
+                goal = loss + 1.0
+        gradients = tape.gradient(goal, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self.tracker.update_state(loss)
+        return {"loss": self.tracker.result()}
+
+    @property
+    def metrics(self) -> Any:
+        return [self.tracker]
+
+
+class Computed(Line):
+    """With the loss and the metrics of `compile`."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            predicted = self(x, training=True)
+            loss = self.compute_loss(y=y, y_pred=predicted, sample_weight=weight)
+        self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+        for metric in self.metrics:
+            if metric.name == "loss":
+                metric.update_state(loss)
+            else:
+                metric.update_state(y, predicted)
+        return {m.name: m.result() for m in self.metrics}
+
+    def test_step(self, data: Any) -> Any:
+        x, y = data
+        return {"error": tf.reduce_mean((self(x, training=False) - y) ** 2)}
+
+
+def plain() -> list[float]:
+    model = Line()
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    return model.fit(X, Y, batch_size=16, epochs=3, verbose=0, shuffle=False).history["loss"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_step_with_its_own_tracker(eager: bool) -> None:
+    model = Tracked()
+    model.compile(optimizer=keras.optimizers.SGD(0.1), run_eagerly=eager)
+    history = model.fit(X, Y, batch_size=16, epochs=3, verbose=0, shuffle=False).history
+    assert history["loss"] == pytest.approx(plain(), rel=1e-5)
+
+
+def test_a_step_with_the_loss_and_metrics_of_compile() -> None:
+    model = Computed()
+    model.compile(keras.optimizers.SGD(0.1), "mse", metrics=["mae"])
+    history = model.fit(X, Y, batch_size=16, epochs=3, verbose=0, shuffle=False, validation_data=(X, Y)).history
+    assert history["loss"] == pytest.approx(plain(), rel=1e-5)
+    assert set(history) == {"loss", "mae", "val_error"}
+    error = float(np.mean((np.asarray(model(X)) - Y) ** 2))
+    assert model.evaluate(X, Y, batch_size=64, verbose=0, return_dict=True) == pytest.approx({"error": error}, rel=1e-5)
+    assert model.predict(X, verbose=0).shape == (64, 1)
+
+
+def test_a_step_that_extends_keras_own() -> None:
+    class More(Line):
+        def train_step(self, data: Any) -> Any:
+            results = super().train_step(data)
+            return {**results, "twice": 2.0 * results["loss"]}
+
+    model = More()
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    history = model.fit(X, Y, batch_size=16, epochs=3, verbose=0, shuffle=False).history
+    assert history["loss"] == pytest.approx(plain(), rel=1e-5)
+    assert history["twice"] == pytest.approx([2.0 * x for x in history["loss"]], rel=1e-5)
+
+
+def test_data_without_labels_and_two_optimizers() -> None:
+    class Twice(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = keras.layers.Dense(4, kernel_initializer="zeros")
+            self.down = keras.layers.Dense(4, kernel_initializer="zeros")
+
+        def compile(self, first: Any, second: Any) -> None:
+            super().compile()
+            self.first, self.second = first, second
+
+        def train_step(self, x: Any) -> Any:
+            for optimizer, layer in ((self.first, self.up), (self.second, self.down)):
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean((layer(x) - x) ** 2)
+                optimizer.apply_gradients(zip(tape.gradient(loss, layer.trainable_variables), layer.trainable_variables, strict=True))
+            return {"loss": loss}
+
+    model = Twice()
+    model.compile(keras.optimizers.SGD(0.5), keras.optimizers.Adam(0.05))
+    losses = model.fit(X, epochs=20, verbose=0).history["loss"]
+    assert losses[-1] < 0.2 * losses[0]
+
+
+def test_a_step_must_return_results_by_name() -> None:
+    class Wrong(Line):
+        def train_step(self, data: Any) -> Any:
+            return 1.0
+
+    model = Wrong()
+    model.compile("sgd", "mse")
+    with pytest.raises(TypeError, match=r"train_step returns the results of a batch by name, \{'loss': loss\}, not float"):
+        model.fit(X, Y, verbose=0)
+
+
+def test_callbacks_are_called_as_in_keras() -> None:
+    log: list[Any] = []
+
+    class Log(keras.callbacks.Callback):
+        def on_train_begin(self, logs: Any = None) -> None:
+            log.append("train begin")
+
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            log.append(("begin", batch))
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            log.append(("end", batch, sorted(logs)))
+
+        def on_test_begin(self, logs: Any = None) -> None:
+            log.append("test begin")
+
+        def on_test_end(self, logs: Any = None) -> None:
+            log.append(("test end", sorted(logs)))
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            log.append(("epoch", epoch, sorted(logs), self.params["epochs"]))
+            logs["own"] = 7.0
+
+    model = Line()
+    model.compile("sgd", "mse", metrics=["mae"])
+    history = model.fit(X, Y, batch_size=32, verbose=0, validation_data=(X, Y), callbacks=[Log()]).history
+    assert log == [
+        "train begin", ("begin", 0), ("end", 0, ["loss", "mae"]), ("begin", 1), ("end", 1, ["loss", "mae"]),
+        "test begin", ("test end", ["loss", "mae"]), ("epoch", 0, ["loss", "mae", "val_loss", "val_mae"], 1),
+    ]  # fmt: skip
+    assert history["own"] == [7.0]
+
+
+def test_the_learning_rate_is_part_of_the_history() -> None:
+    model = Line()
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    halve = keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.5)
+    assert model.fit(X, Y, epochs=3, verbose=0, callbacks=[halve]).history["learning_rate"] == pytest.approx([0.05, 0.025, 0.0125])
+
+
+def test_terminate_on_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    model = Line()
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    bad = np.where(np.arange(64)[:, None] == 40, np.float32(math.nan), Y)
+    history = model.fit(X, bad, batch_size=16, epochs=5, verbose=0, shuffle=False, callbacks=[keras.callbacks.TerminateOnNaN()])
+    assert len(history.history["loss"]) == 1
+    assert "batch 2: invalid loss" in capsys.readouterr().out
+
+
+def test_build_creates_the_variables() -> None:
+    model = keras.Sequential([keras.layers.Dense(8), keras.layers.Dense(1)])
+    model.build((None, 4))
+    assert [tuple(v.shape) for v in model.variables] == [(4, 8), (8,), (8, 1), (1,)]
+    line = Line()
+    line.build((None, 4))
+    assert line.count_params() == 5
+    assert [layer.name for layer in line.layers] == [line.dense.name]
+
+
+def test_summary_has_a_line_for_each_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    layers = [keras.Input((4,)), keras.layers.Dense(8, name="a"), keras.layers.Dropout(0.5), keras.layers.Dense(1, name="b")]
+    model = keras.Sequential(layers, name="net")
+    model.get_layer("b").trainable = False
+    model.summary()
+    text = capsys.readouterr().out
+    for part in ('Model: "net"', "a (Dense)", "(None, 8)", "40", "b (Dense)", "(None, 1)", "Trainable params: 40 (160.00 B)"):
+        assert part in text
+    keras.Sequential([keras.layers.Dense(8)]).summary()
+    assert "0 (unbuilt)" in capsys.readouterr().out

@@ -134,7 +134,7 @@ class ConcreteFunction:
         """The tensors that it takes: arguments, then variables and constants that it captures."""
         program = self._compiled.program
         wanted = [x for each in self._templates.values() for x in flatten(each)[0] if type(x) is TensorSpec]
-        shapes = [spec.shape for spec in wanted] if len(wanted) == program.arguments else []
+        shapes: list[Any] = [spec.shape for spec in wanted] if len(wanted) == program.arguments else []
         shapes += [p.type.shape for p in program.func.params[len(shapes) :]]
         return [TensorSpec(n, p.type.dtype, f"{p.name or 'unknown'}:0") for n, p in zip(shapes, program.func.params, strict=True)]
 

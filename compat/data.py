@@ -1,4 +1,4 @@
-"""tf.data: the small part that a training loop over arrays needs: slices, batches, shuffling, repetition and maps, in plain Python.
+"""tf.data: what a training loop over arrays needs: slices, batches, shuffling, repetition and maps, in plain Python.
 
 Everything else is rejected by name: use any iterable of arrays in a custom loop instead.
 """
@@ -6,12 +6,14 @@ Everything else is rejected by name: use any iterable of arrays in a custom loop
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from adjit.tracer.pytree import flatten, tree_map
 
+from .data_flow import AUTOMATIC, called, interleaved, padded, prefetched, rows_of, windows
 from .errors import missing, out_of_scope
 from .feeding import elements_of
 from .specs import TensorSpec, spec_of
@@ -117,14 +119,13 @@ class Dataset:
 
         def mapped() -> Iterator[Any]:
             for element in self:
-                out = map_func(*element) if type(element) is tuple else map_func(element)
-                yield tree_map(convert_to_tensor, out)
+                yield tree_map(convert_to_tensor, called(map_func, element))
 
         return Dataset(mapped, self._length)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         def kept() -> Iterator[Any]:
-            return (x for x in self if bool(predicate(*x) if type(x) is tuple else predicate(x)))
+            return (x for x in self if bool(called(predicate, x)))
 
         return Dataset(kept)
 
@@ -153,8 +154,53 @@ class Dataset:
         return Dataset(lambda: ((convert_to_tensor(np.int64(i)), x) for i, x in enumerate(self, start)), self._length)
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
-        """Does nothing: elements are already arrays in memory."""
-        return self
+        """The same elements; a thread computes the next `buffer_size` of them while one is used."""
+        room = AUTOMATIC if int(buffer_size) == AUTOTUNE else int(buffer_size)
+        return self if room < 1 or tracing() else Dataset(lambda: prefetched(self, room), self._length)
+
+    def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
+        """The elements of this dataset, then those of another."""
+        lengths = (self._length, dataset._length)
+        infinite, unknown = -1 in lengths, None in lengths
+        return Dataset(lambda: chain(self, dataset), -1 if infinite else None if unknown else sum(n or 0 for n in lengths))
+
+    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
+        """The elements of the datasets that a function makes of the elements, one dataset after the other."""
+        return Dataset(lambda: (x for element in self for x in _dataset("flat_map", called(map_func, element))))
+
+    def interleave(
+        self, map_func: Callable[..., Any], cycle_length: Any = None, block_length: int = 1, num_parallel_calls: Any = None,
+        deterministic: Any = None, name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """The elements of the datasets that a function makes of the elements, of `cycle_length` datasets in turn."""
+        cycle = 16 if cycle_length in (None, AUTOTUNE) else int(cycle_length)
+        return Dataset(lambda: interleaved(self, lambda x: _dataset("interleave", called(map_func, x)), cycle, int(block_length)))
+
+    def unbatch(self, name: str | None = None) -> Dataset:
+        """The rows of the elements, each an element."""
+        return Dataset(lambda: (row for element in self for row in rows_of(element)))
+
+    def window(self, size: Any, shift: Any = None, stride: int = 1, drop_remainder: bool = False, name: str | None = None) -> Dataset:
+        """Datasets of `size` elements each; of elements that are structures, structures of datasets."""
+        count = int(size)
+
+        def parts(elements: list[Any]) -> Any:
+            leaves = [flatten(x)[0] for x in elements]
+            columns = [Dataset(lambda column=column: iter(column), len(column)) for column in zip(*leaves, strict=True)]  # type: ignore[misc]
+            return flatten(elements[0])[1].unflatten(columns)
+
+        return Dataset(lambda: map(parts, windows(self, count, count if shift is None else int(shift), stride, drop_remainder)))
+
+    def padded_batch(
+        self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: bool = False, name: str | None = None
+    ) -> Dataset:
+        """Batches of elements of different shapes, which are filled up with zeros or `padding_values`."""
+        size = int(batch_size)
+
+        def batches() -> Iterator[Any]:
+            return (padded(group, padded_shapes, padding_values) for group in windows(self, size, size, 1, drop_remainder))
+
+        return Dataset(batches, self.batch(size, drop_remainder)._length)
 
     def cache(self, filename: str = "", name: str | None = None) -> Dataset:
         """Keep the elements of the first pass in memory."""
@@ -209,7 +255,13 @@ class Dataset:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        out_of_scope(f"tf.data.Dataset.{name}", "iterate over NumPy arrays, or use from_tensor_slices, batch, shuffle, repeat and map")
+        out_of_scope(f"tf.data.Dataset.{name}", "iterate over NumPy arrays, or use the methods that there are: batch, map, ...")
+
+
+def _dataset(where: str, value: Any) -> Dataset:
+    if not isinstance(value, Dataset):
+        raise TypeError(f"`map_func` must return a `Dataset` object. Got {type(value)!r} in Dataset.{where}.")
+    return value
 
 
 def _as_leaves(tensors: Any) -> Any:
@@ -235,7 +287,7 @@ def _drawn(held: list[Any], choose: np.random.Generator) -> Any:
     return held.pop()
 
 
-__getattr__ = missing("tf.data", "tf.data.Dataset has from_tensor_slices, batch, shuffle, repeat and map")
+__getattr__ = missing("tf.data", "there is tf.data.Dataset")
 
 
 __all__ = ["AUTOTUNE", "Dataset", "TensorSpec"]

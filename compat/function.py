@@ -288,7 +288,8 @@ class Function(RuntimeFunction):
                 self._policy.leave_open(signature, axes, always=True)
             return self._concrete(signature, None, instance)
 
-        return self._reading(made)
+        compiled: Compiled = self._reading(made)
+        return compiled
 
     @property
     def python_function(self) -> Callable[..., Any]:

@@ -268,14 +268,14 @@ def traces_of(function: Function, instance: Any, path: str) -> Iterator[tuple[di
     if signature is not None:
         if any(spec.shape is None for spec in flatten(signature)[0]):
             raise UnsupportedError(f"{path} has an input_signature with a shape of None, and native code is made for a rank: write [None]")
-        wanted, was_called = function._positional(signature, {}, instance), bool(function._cache)
-        general = function._for_specs(*wanted, instance)
+        given, was_called = function._positional(signature, {}, instance), bool(function._cache)
+        general = function._for_specs(*given, instance)
         if not general.convention.is_general and open_axes(signature) and not was_called:
             raise UnsupportedError(
                 f"{path} has an input_signature with sizes of None, and cannot be compiled for all sizes "
                 f"({function.pretty_printed_signature().partition('not for all sizes: ')[2]}): call it with the sizes to be saved first"
             )
-        function._for_sizes(*wanted, instance, [1], ())
+        function._for_sizes(*given, instance, [1], ())
     cache: dict[Any, Compiled] = dict(function._cache)
     for (tree, kinds), compiled in cache.items():
         args, kwargs = tree.unflatten(map(template_of, kinds))

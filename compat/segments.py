@@ -12,7 +12,7 @@ from adjit.ir.operand import Operand
 from adjit.tracer.regions import is_traced
 from adjit.tracer.surface import create, segments
 
-from .errors import InvalidShape, out_of_scope
+from .errors import InvalidArgumentError, InvalidShape, out_of_scope
 from .scattering import COMBINE
 from .tensor import convert_to_tensor, dress
 from .wrapping import named, public
@@ -46,7 +46,7 @@ def _numbers(ids: Operand, what: str) -> int:
         out_of_scope(f"{what} inside of a tf.function", "its shape would depend on values: use the unsorted one, with num_segments")
     values = np.asarray(ids)
     if np.any(np.diff(values) < 0):
-        raise ValueError(f"{what}: segment ids are not increasing; use the unsorted one")
+        raise InvalidArgumentError(None, None, f"{what}: segment ids are not increasing; use the unsorted one")
     return int(values[-1]) + 1 if values.size else 0
 
 

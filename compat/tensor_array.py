@@ -106,6 +106,8 @@ class TensorArray:
                 "marked as dynamically resizeable."
             )
         start, out = 0, held
+        if isinstance(out, Elements) and len(set(sizes)) > 1:
+            out.infers = False  # as in TensorFlow, the parts may have different lengths
         for k, length in enumerate(sizes):
             out = out.write(k, x[start : start + length])
             start += length

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -83,3 +84,92 @@ def test_refused() -> None:
         aj.function(total_of(counting()))()
     with pytest.raises(TraceError, match=r"use take\(count\)"):
         tf.function(total_of(counting().repeat()))()
+
+
+# ---- the flow of elements
+
+
+def numbers(dataset: tf.data.Dataset) -> list[object]:
+    return [x.numpy().tolist() for x in dataset]
+
+
+FLOWS = {
+    "concatenate": (lambda d: d.concatenate(tf.data.Dataset.range(2)), [0, 1, 2, 3, 0, 1]),
+    "flat_map": (lambda d: d.flat_map(lambda x: tf.data.Dataset.range(x)), [0, 0, 1, 0, 1, 2]),
+    "unbatch": (lambda d: d.batch(3).unbatch(), [0, 1, 2, 3]),
+    "interleave": (lambda d: d.interleave(lambda x: tf.data.Dataset.from_tensors(x).repeat(2), 2), [0, 1, 0, 1, 2, 3, 2, 3]),
+    "interleave blocks": (
+        lambda d: d.interleave(lambda x: tf.data.Dataset.from_tensors(x).repeat(3), 2, block_length=2),
+        [0, 0, 1, 1, 0, 1, 2, 2, 3, 3, 2, 3],
+    ),
+    "window": (lambda d: d.window(2).flat_map(lambda w: w.batch(2)), [[0, 1], [2, 3]]),
+    "shifted window": (lambda d: d.window(3, shift=1, drop_remainder=True).flat_map(lambda w: w.batch(3)), [[0, 1, 2], [1, 2, 3]]),
+    "strided window": (lambda d: d.window(2, shift=1, stride=2).flat_map(lambda w: w.batch(2)), [[0, 2], [1, 3], [2], [3]]),
+    "padded_batch": (lambda d: d.map(lambda x: tf.fill([int(x)], x)).padded_batch(2), [[[0], [1]], [[2, 2, 0], [3, 3, 3]]]),
+    "padded_batch value": (
+        lambda d: d.map(lambda x: tf.fill([int(x)], x)).padded_batch(4, [4], np.int64(-1)),
+        [[[-1, -1, -1, -1], [1, -1, -1, -1], [2, 2, -1, -1], [3, 3, 3, -1]]],
+    ),
+    "prefetch": (lambda d: d.map(lambda x: x * x).prefetch(2), [0, 1, 4, 9]),
+    "prefetch automatic": (lambda d: d.prefetch(tf.data.AUTOTUNE).prefetch(1), [0, 1, 2, 3]),
+    "cache": (lambda d: d.cache().repeat(2), [0, 1, 2, 3] * 2),
+}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_flow(name: str) -> None:
+    change, expected = FLOWS[name]
+    dataset = change(tf.data.Dataset.range(4))
+    assert numbers(dataset) == numbers(dataset) == expected
+    if not name.startswith(("window", "strided", "padded")):
+
+        @tf.function
+        def last() -> object:
+            found = tf.constant(-1, tf.int64)
+            for x in dataset:
+                found = tf.reduce_max(x)
+            return found
+
+        assert int(last()) == np.max(expected[-1])
+
+
+def test_windows_of_structures() -> None:
+    both = tf.data.Dataset.zip((tf.data.Dataset.range(4), tf.data.Dataset.range(4, 8)))
+    first, second = next(iter(both.window(3)))
+    assert (numbers(first), numbers(second)) == ([0, 1, 2], [4, 5, 6])
+
+
+def test_prefetching_reads_ahead_stops_and_passes_errors_on() -> None:
+    read: list[int] = []
+    third = threading.Event()
+
+    def source() -> Iterator[int]:
+        for i in range(1000):
+            read.append(i)
+            if i == 2:
+                third.set()
+            yield i
+
+    elements = iter(tf.data.Dataset.from_generator(source).prefetch(2))
+    assert int(next(elements)) == 0
+    assert third.wait(60.0)  # without anyone asking for it
+    elements.close()  # type: ignore[attr-defined]
+    assert len(read) < 10
+
+    def failing() -> Iterator[int]:
+        yield 1
+        raise KeyError("broken")
+
+    elements = iter(tf.data.Dataset.from_generator(failing).prefetch(4))
+    assert int(next(elements)) == 1
+    with pytest.raises(KeyError, match="broken"):
+        next(elements)
+
+
+def test_what_a_flow_refuses() -> None:
+    with pytest.raises(TypeError, match="must return a `Dataset` object"):
+        list(tf.data.Dataset.range(2).flat_map(lambda x: x))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="does not fit the shape"):
+        list(tf.data.Dataset.range(4).map(lambda x: tf.fill([int(x)], x)).padded_batch(4, [2]))
+    with pytest.raises(NotImplementedError, match=r"tf\.data\.Dataset\.shard"):
+        tf.data.Dataset.range(4).shard(2, 0)

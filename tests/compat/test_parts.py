@@ -125,7 +125,7 @@ def test_partition_and_stitch_are_inverse() -> None:
 
 
 def test_segments_that_are_not_sorted() -> None:
-    with pytest.raises(ValueError, match="not increasing"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not increasing"):
         tf.math.segment_sum([1.0, 2.0], [1, 0])
     with pytest.raises(tf.errors.UnimplementedError, match="use the unsorted one"):
         tf.function(lambda ids: tf.math.segment_sum([1.0, 2.0], ids))(tf.constant([0, 1]))

@@ -174,3 +174,8 @@ def test_partly_written_arrays_are_arguments():
     f = tf.function(lambda array: array.write(0, [1.0, 2.0]).stack())
     np.testing.assert_array_equal(f(tf.TensorArray(tf.float32, size=2)), [[1.0, 2.0], [0.0, 0.0]])
     np.testing.assert_array_equal(f(tf.TensorArray(tf.float32, size=2).write(1, [3.0, 4.0])), [[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_parts_of_different_lengths() -> None:
+    parts = tf.TensorArray(tf.float32, 2).split([1.0, 2.0, 3.0], [1, 2])
+    assert [parts.read(k).numpy().tolist() for k in (0, 1)] == [[1.0], [2.0, 3.0]]

@@ -9,23 +9,23 @@ from __future__ import annotations
 from ..llvm.words import Integer, N, greatest, over
 
 WHOLE = 12  # rows of whole parts at most: tiles with more gain nothing
-REST = 7  # of smaller parts at most: there is code for each size up to here
+REST, NEAR_REST = 7, 4  # rows of smaller parts at most; where the other factor is so near that it may be read twice
 FEW = 3
 
 
-def heights(most: int) -> list[int]:
-    """The numbers of rows that parts have, largest first, if `most` rows are possible."""
-    smaller = list(range(min(most, REST), 0, -1))
-    return [min(most, WHOLE), *smaller] if most > REST else smaller
+def heights(most: int, rest: int) -> list[int]:
+    """The numbers of rows that parts have, largest first, if `most` rows are possible: those of smaller parts are all up to `rest`."""
+    smaller = list(range(min(most, rest), 0, -1))
+    return [min(most, WHOLE), *smaller] if most > rest else smaller
 
 
-def counts(size: N, largest: int) -> tuple[Integer, Integer, Integer, Integer]:
-    """How often the largest part occurs; then the number of smaller parts, the rows of the last of them, and how many have one more."""
+def counts(size: N, whole: int, rest: int) -> tuple[Integer, Integer, Integer, Integer]:
+    """How often a whole part occurs; then the number of smaller parts, the rows of the last of them, and how many have one more."""
     wholes: Integer = 0
     left: N = size
-    if largest > REST:
-        whole = (greatest(FEW, size) - FEW) // largest
-        wholes, left = whole, size - whole * largest
-    parts = over(left, min(largest, REST))
+    if whole > rest:
+        number = (greatest(FEW, size) - FEW) // whole
+        wholes, left = number, size - number * whole
+    parts = over(left, rest)
     short = left // greatest(1, parts)
     return wholes, parts, short, left - short * parts

@@ -74,22 +74,22 @@ class TileRenderer:
 
     def cuts(self, node: Cuts, at: list[str]) -> None:
         """The whole parts of an axis, and then the smaller ones: for each, a jump to the code of its size."""
-        text, largest = self.text, max(node.bodies)
-        wholes, parts, short, longer = cuts.counts(Word(text, self.around.spell(node.size)), largest)
-        start = spelled(wholes * largest)
+        text, whole = self.text, max(node.bodies)
+        wholes, parts, short, longer = cuts.counts(Word(text, self.around.spell(node.size)), whole, node.rest)
+        start = spelled(wholes * whole)
 
         def part(size: int, index: str) -> None:
             self.all(node.bodies[size], self.moved(at, self.accesses, node.axis, index))
 
         if isinstance(wholes, Word):
-            with counted.only_if(text, text.define(f"icmp sgt i64 {wholes.name}, 0")), counted.Loop(text, "0", start, largest) as loop:
-                part(largest, loop.index)
+            with counted.only_if(text, text.define(f"icmp sgt i64 {wholes.name}, 0")), counted.Loop(text, "0", start, whole) as loop:
+                part(whole, loop.index)
         are_some = text.define(f"icmp sgt i64 {spelled(parts)}, 0")
         with counted.only_if(text, are_some), counted.Loop(text, "0", spelled(parts), trips=SMALLER) as loop:
             position = loop.carry("i64", start)
             more = text.define(f"icmp slt i64 {loop.index}, {spelled(longer)}")
             size = text.define(f"add i64 {spelled(short)}, {text.define(f'zext i1 {more} to i64')}")
-            counted.switch(text, size, {n: partial(part, n, position) for n in node.bodies if n <= cuts.REST})
+            counted.switch(text, size, {n: partial(part, n, position) for n in node.bodies if n <= node.rest})
             loop.feed(position, text.define(f"add i64 {position}, {size}"))
 
     def moved(self, at: Sequence[str], accesses: Sequence[Access], axis: int, index: str) -> list[str]:

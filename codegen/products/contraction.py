@@ -10,6 +10,7 @@ The target may overlap itself too when products are added to it: a tile adds one
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from ..kernels.window import Window
 
 VECTORS = 2  # per row of a tile; the last tile may have three
+NEAREST = 1 << 14  # bytes of a factor that stays in the first-level cache
 LISTED = 4  # tiles up to which they are unrolled, if a tile has rows along two axes
+SCATTERED = 8  # rows of a tile at most whose vectors are not contiguous in the target: storing these takes much code
 TARGET = len(Factor)  # index of the first member of the target among the operands
 
 Rows = list[dict[str, int]]  # of a tile: distances along axes
@@ -133,8 +136,9 @@ class _Plan:
         self.summed.sort(key=lambda label: -max(abs(hint_of(s[label])) for s in self.strides[:TARGET]))
 
     def _height(self, vectors: int) -> int:
-        """Rows of a tile, such that its sums, the vectors and one element fill the registers."""
-        return (self.registers - 1 - vectors) // vectors
+        """Rows of a tile, such that its sums, the vectors and one element fill the registers; fewer, if elements are stored one by one."""
+        most = (self.registers - 1 - vectors) // vectors
+        return most if self.vector is None or self.strides[TARGET][self.vector] == 1 else min(most, SCATTERED)
 
     # ---- the loops
 
@@ -225,9 +229,15 @@ class _Plan:
     def _along_any(self, label: str, line: Rows, height: int, widths: list[int]) -> list[Node]:
         """The same for a size that is known only at run time, when it is cut into tiles of some of these heights."""
         axis, bodies = self.axes.index(label), dict[int, list[Node]]()
-        for rows in cuts.heights(height):
+        rest = min(height, cuts.NEAR_REST if self._is_near() else cuts.REST)
+        for rows in cuts.heights(height, rest):
             bodies[rows] = [self._repeated(label, line, rows, widths)]
-        return [Cuts(index_of(axis), self.sizes[label], axis, bodies)]
+        return [Cuts(index_of(axis), self.sizes[label], axis, rest, bodies)]
+
+    def _is_near(self) -> bool:
+        """Whether the vectors that all rows share stay in the first-level cache."""
+        shared = [hint_of(size) for label, size in self.sizes.items() if self.strides[Factor.VECTOR][label]]
+        return math.prod(shared) * self.dtype.itemsize <= NEAREST
 
     def _repeated(self, label: str, line: Rows, length: int, widths: list[int]) -> Tile:
         return self._tile([{**r, label: j} for j in range(length) for r in line], widths)

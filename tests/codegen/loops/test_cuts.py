@@ -17,20 +17,23 @@ from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.symbolic import B, check, func_of
 
 
-def parts(size: int, most: int) -> list[int]:
-    wholes, number, short, longer = cuts.counts(size, cuts.heights(most)[0])
+def parts(size: int, whole: int, rest: int) -> list[int]:
+    wholes, number, short, longer = cuts.counts(size, whole, rest)
     assert all(isinstance(n, int) and n >= 0 for n in (wholes, number, short, longer))
-    return [*[cuts.heights(most)[0]] * wholes, *(short + (i < longer) for i in range(number))]  # type: ignore[operator, arg-type]
+    return [*[whole] * wholes, *(short + (i < longer) for i in range(number))]  # type: ignore[operator, arg-type]
 
 
-@pytest.mark.parametrize("most", [1, 2, 4, 6, 7, 8, 9, 12, 14, 30])
-def test_parts_have_sizes_for_which_there_is_code(most: int) -> None:
+@pytest.mark.parametrize("most", [1, 2, 4, 5, 6, 7, 8, 9, 12, 14, 30])
+@pytest.mark.parametrize("rest", [cuts.REST, cuts.NEAR_REST])
+def test_parts_have_sizes_for_which_there_is_code(most: int, rest: int) -> None:
+    rest = min(most, rest)
+    heights = cuts.heights(most, rest)
     for size in range(400):
-        found = parts(size, most)
+        found = parts(size, heights[0], rest)
         assert sum(found) == size
-        assert set(found) <= set(cuts.heights(most))
-        assert len(found) <= 2 + size // cuts.heights(most)[0] + (size < cuts.WHOLE)
-        if most >= cuts.REST and size >= cuts.FEW:
+        assert set(found) <= set(heights)
+        assert len(found) <= size // heights[0] + -(-cuts.WHOLE // rest)
+        if rest == cuts.REST and size >= cuts.FEW:
             assert min(found) >= cuts.FEW
 
 

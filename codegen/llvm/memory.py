@@ -15,7 +15,7 @@ def memory_type(dtype: DType) -> str:
 
 def constant_bytes(name: str, data: bytes | bytearray) -> str:
     """The definition of a global constant with these bytes."""
-    spelled = "".join(f"\\{byte:02X}" for byte in data)
+    spelled = "\\" + data.hex("\\") if data else ""
     return f'{name} = internal constant [{len(data)} x i8] c"{spelled}", align 64'
 
 

@@ -55,18 +55,18 @@ class _Placer:
         self.clock = 0
         self.loops: list[_LoopSpan] = []
         self.order: list[tuple[int, Stmt, Value]] = []  # position, defining statement, root: buffers in the order in which they become live
-        self.made_at: dict[int, int] = {}
+        self.made_at: Counter[int] = Counter()  # 0: there from the start
         self.makers: dict[int, Stmt] = {}
         self.uses: list[tuple[int, int, tuple[_LoopSpan, ...]]] = []
-        self.reads: dict[int, int] = {}  # last position, without extension to the end of loops
-        self.last_use: dict[int, int] = {}
-        self.last_failure = -1
+        self.reads: Counter[int] = Counter()  # last position, without extension to the end of loops; 0: not read
+        self.last_use: Counter[int] = Counter()
+        self.last_failure = 0
         self.durations: list[tuple[int, float]] = []  # of statements, with their positions
         self.carried: list[tuple[Value, Value, int]] = []  # a carry, its next value, and where the loop's body last reads the carry
         self.hosts: dict[int, Value] = {}  # roots placed in another's buffer: a branch's yield in the result's, a next carry in the carry's
         self.looked: dict[int, Value] = {}  # the arrays that views refer to
         self.slots = 0
-        self.collected: list[tuple[Value, Stmt]] = []  # a carry that only a `scatter_set` reads, and that statement
+        self.collected: list[tuple[Operand, Stmt]] = []  # what only a `scatter_set` of a loop reads, and that statement
 
     def root(self, value: Operand) -> Value:
         """The value whose memory this value occupies; for a view, the array that it refers to."""
@@ -104,7 +104,7 @@ class _Placer:
             left += each
             if left > BRIEF:
                 return at
-        return -1
+        return 0
 
     def place_ahead(self) -> None:
         """If a result is computed in place of an operand, place the operand in the result's buffer."""
@@ -117,7 +117,7 @@ class _Placer:
             old = self.plan.windows.get(id(source))
             if old is None or id(old.root) in places or id(old.root) not in self.made_at or old.root.type != root.type:
                 continue
-            dies_here = self.last_use.get(id(old.root)) == at and self.may_overwrite(old.root, root)
+            dies_here = self.last_use[id(old.root)] == at and self.may_overwrite(old.root, root)
             maker = self.makers[id(old.root)].op
             if dies_here and not maker.is_constant and not maker.is_loop:
                 places[id(old.root)] = place
@@ -135,8 +135,7 @@ class _Placer:
                 self.durations.append((self.clock, duration(stmt)))
             if stmt.op.reads_rows and self.is_view(stmt.result):
                 self.read(stmt.args)
-                if not is_stack(stmt.args[0]):
-                    self.looked[id(stmt.result)] = self.root(stmt.args[0])
+                self.looked[id(stmt.result)] = self.root(stmt.args[0])
             elif not stmt.op.is_control or id(stmt) in self.plan.registers:
                 self.read(_reads(stmt))
                 self.make(stmt, [*stmt.results, *self.arrays_inside(stmt)])
@@ -149,8 +148,7 @@ class _Placer:
         """Arrays that loops inside a register region carry, in separate memory."""
         if id(stmt) not in self.plan.registers:
             return []
-        params = [p for inner in walk(Block((), [stmt], ())) for block in inner.blocks for p in block.params if is_array(p)]
-        return [p for p in params if self.root(p) is p]
+        return [p for inner in walk(Block((), [stmt], ())) for block in inner.blocks for p in block.params if is_array(p)]
 
     def make(self, stmt: Stmt, values: Iterable[Operand]) -> None:
         for value in values:
@@ -184,7 +182,7 @@ class _Placer:
     def host(self, result: Operand, value: Operand, since: int) -> None:
         """Let a branch compute the value that it yields in the buffer of the result."""
         window = self.plan.windows.get(id(value))
-        if window is None or id(window.root) in self.hosts or self.made_at.get(id(window.root), -1) <= since:
+        if window is None or id(window.root) in self.hosts or self.made_at[id(window.root)] <= since:
             return
         if self.is_whole(window, value):
             assert isinstance(result, Value)
@@ -196,8 +194,6 @@ class _Placer:
         self.make(stmt, [*body.params, *stmt.results[len(body.results) :]])
         loop = _LoopSpan(self.clock)
         self.loops.append(loop)
-        self.clock += 1
-        self.read(v for v in body.saving if isinstance(v, Value) and any(v is p for p in body.params))
         for block in stmt.blocks:
             self.walk(block)
             self.clock += 1
@@ -207,26 +203,26 @@ class _Placer:
         loop.end = self.clock
         for carry, following in zip(body.params[len(body.params) - len(body.results) :], body.results, strict=True):
             if following is not carry and not is_stack(carry):
-                self.carried.append((carry, self.root(following), self.reads.get(id(carry), -1)))
+                self.carried.append((carry, self.root(following), self.reads[id(carry)]))
         self.read(body.params)
         self.loops.pop()
         self.collect(body)
 
     def collect(self, body: Block) -> None:
-        """Carries that a loop only writes rows into; a value that goes into two of them cannot be computed in both."""
+        """Arrays that a loop only writes rows into; a value that goes into two of them cannot be computed in both."""
         uses = Counter(map(id, body.uses()))
         writes = [stmt for stmt in body.stmts if stmt.op.sets_rows]
         written = Counter(id(stmt.args[1]) for stmt in writes)
         for stmt in writes:
             carry, value = stmt.args[:2]
-            if uses[id(carry)] == written[id(value)] == 1 and isinstance(carry, Value) and any(carry is p for p in body.params):
+            if uses[id(carry)] == written[id(value)] == 1:
                 self.collected.append((carry, stmt))
 
     def take_slots(self, body: Block, loop: _LoopSpan) -> None:
         """Compute values that a loop saves directly on its stack."""
         for value in body.saving:
             window = self.plan.windows.get(id(value))
-            if window is None or id(window.root) in self.plan.places or self.made_at.get(id(window.root), -1) <= loop.start:
+            if window is None or id(window.root) in self.plan.places or self.made_at[id(window.root)] <= loop.start:
                 continue
             if not any(value is p for p in body.params) and is_array(value) and self.is_whole(window, value):
                 self.plan.places[id(window.root)] = Place("slot", self.slots)
@@ -241,14 +237,14 @@ class _Placer:
     def settle(self) -> None:
         """Find last uses, including reads in the next iteration of loops; then carries and branches that can share buffers."""
         for root, at, loops in self.uses:
-            until = next((loop.end for loop in loops if loop.start > self.made_at.get(root, -1)), at)
-            self.last_use[root] = max(self.last_use.get(root, -1), until)
+            until = next((loop.end for loop in loops if loop.start > self.made_at[root]), at)
+            self.last_use[root] = max(self.last_use[root], until)
         for carry, following, last_read in self.carried:
             if self._overwrites(carry, following, last_read):
                 self.hosts[id(following)] = carry
                 self.host_changes(carry, following, last_read)
-        for row, (carry, stmt) in enumerate(self.collected):
-            self.take_row(row, carry, stmt)
+        for row, (array, stmt) in enumerate(self.collected):
+            self.take_row(row, array, stmt)
 
     def host_changes(self, carry: Value, following: Value, last_read: int) -> None:
         """If a loop changes a carry by several statements in place, keep what is between them in the carry's buffer as well."""
@@ -270,7 +266,7 @@ class _Placer:
                         new = later[id(new)]
                     return chain
                 free = id(old) not in self.hosts and id(old) not in self.plan.places and id(old) not in later
-                if free and self.made_at.get(id(old), -1) > self.made_at[id(carry)] and self.may_overwrite(old, new):
+                if free and self.made_at[id(old)] > self.made_at[id(carry)] and self.may_overwrite(old, new):
                     later[id(old)] = new
                     left.append(old)
         return []
@@ -278,17 +274,17 @@ class _Placer:
     def changed_by(self, stmt: Stmt) -> list[Value]:
         """The values that a statement may be able to change in place."""
         if stmt.op.is_nest:
-            return [self.root(v) for v in stmt.blocks[0].free() if not is_stack(v)]
+            return [self.root(v) for v in stmt.blocks[0].free()]
         source = None if stmt.op.in_place is None else stmt.args[stmt.op.in_place]
         return [self.root(source)] if isinstance(source, Value) else []
 
-    def take_row(self, row: int, carry: Value, stmt: Stmt) -> None:
+    def take_row(self, row: int, carry: Operand, stmt: Stmt) -> None:
         """Compute a row that a loop writes into an array directly there, if the array is changed in place and the row is known by then."""
         _, value, *indices = stmt.args
-        window = self.plan.windows.get(id(value))
-        if self.hosts.get(id(stmt.result)) is not carry or window is None or id(window.root) in self.plan.places or not is_array(value):
+        window = self.plan.windows[id(value)]
+        if self.hosts.get(id(stmt.result)) is not carry or id(window.root) in self.plan.places or not is_array(value):
             return
-        at = self.made_at.get(id(window.root), -1)
+        at = self.made_at[id(window.root)]
         known = all(isinstance(i, Literal) or self.made_at.get(id(self.root(i)), at) < at for i in indices)
         if known and not indices[0].type.shape and at > self.made_at[id(carry)] and self.is_whole(window, value):
             self.plan.places[id(window.root)] = Place("row", row)
@@ -299,7 +295,7 @@ class _Placer:
         """Whether `new` can be written into the buffer of `old`: `old` is not read later, and the statement that computes `new` reads it
         only at the element that it is about to write.
         """
-        return self._overwrites(old, new, self.last_use.get(id(old), -1))
+        return self._overwrites(old, new, self.last_use[id(old)])
 
     def _overwrites(self, old: Value, new: Value, last_read: int) -> bool:
         at = self.made_at[id(new)]
@@ -366,7 +362,7 @@ class _Placer:
                 places[id(root)] = Place("sized", sized.take(root.type.nbytes))
             else:
                 places[id(root)] = Place("arena", arena.take(root.type.nbytes))
-            dying.setdefault(max(self.last_use.get(id(root), at), at), []).append(root)
+            dying.setdefault(max(self.last_use[id(root)], at), []).append(root)
         self.plan.arena_bytes, self.plan.sized = arena.high, sized.sizes
 
 
@@ -376,7 +372,7 @@ def _reads(stmt: Stmt) -> Sequence[Operand]:
 
 
 class _Arena:
-    """Offsets in one growing buffer: exact fits first, then the smallest free gap that is large enough."""
+    """Offsets in one growing buffer: the smallest free gap that is large enough, the first of several."""
 
     def __init__(self) -> None:
         self.high = 0
@@ -386,7 +382,7 @@ class _Arena:
 
     def take(self, nbytes: int) -> int:
         size = _rounded(nbytes)
-        fit = size if size in self.by_size else min((s for s in self.by_size if s > size), default=None)
+        fit = min((s for s in self.by_size if s >= size), default=None)
         if fit is None:
             offset = self.high
             self.high += size

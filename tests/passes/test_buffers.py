@@ -1,4 +1,4 @@
-"""How buffers share the arena, and which buffer holds constants, results of branches and what is saved."""
+"""How buffers share the arena, and which buffer holds constants."""
 
 from __future__ import annotations
 
@@ -14,100 +14,6 @@ from adjit.passes.fusion.legalize import legalize
 from adjit.passes.memory.buffers import plan_buffers
 from tests.ir.random_funcs import random_func
 from tests.passes.checks import QUICK, rewrites
-
-
-def test_branches_compute_in_the_buffer_of_the_result() -> None:
-    rewrites(
-        plan_buffers,
-        """
-        func @f(%p: bool[], %x: f64[8], %w: f64[8,8]) -> f64[8] {
-          %a: f64[8] = if %p {
-            %b: f64[8] = fuse {
-              %c: f64[8] = exp %x
-              yield %c
-            }
-            yield %b
-          } else {
-            %m: f64[8] = matmul %x, %w
-            %d: f64[8] = matmul %m, %w
-            yield %d
-          }
-          %e: f64[8] = matmul %a, %w
-          return %e
-        }
-        """,
-        """
-        func @f(%p: bool[] @param+0, %x: f64[8] @param+1, %w: f64[8,8] @param+2) -> f64[8] arena 128 {
-          %a: f64[8] @arena+0 = if %p {
-            %b: f64[8] @arena+0 = fuse {
-              %c: f64[8] = exp %x
-              yield %c
-            }
-            yield %b
-          } else {
-            %m: f64[8] @arena+64 = matmul %x, %w
-            %d: f64[8] @arena+0 = matmul %m, %w
-            yield %d
-          }
-          %e: f64[8] @result+0 = matmul %a, %w
-          return %e
-        }
-        """,
-    )
-
-
-def test_a_branch_yields_values_of_others_views_and_parts() -> None:
-    rewrites(
-        plan_buffers,
-        """
-        func @f(%p: bool[], %x: f64[8], %w: f64[8,8]) -> (f64[8], f64[8], f64[8]) {
-          %s: f64[8] = matmul %x, %w
-          %a: f64[8], %t: f64[8], %u: f64[8] = if %p {
-            %v: f64[8] = matmul %s, %w
-            yield %s, %v, %v
-          } else {
-            %d: f64[4,2] = fuse {
-              %c: f64[4,2] = fill {value=1.0}
-              yield %c
-            }
-            %r: f64[8] = reshape %d
-            %m: f64[8,8] = matmul %w, %w
-            %n: f64[1,8] = slice %m {starts=[0, 0], stops=[1, 8], steps=[1, 1]}
-            %o: f64[8] = reshape %n
-            %g: f64[8] = flip %r {axes=[0]}
-            yield %r, %o, %g
-          }
-          %y: f64[8] = matmul %a, %w
-          %z: f64[8] = matmul %t, %w
-          %j: f64[8] = matmul %u, %w
-          return %y, %z, %j
-        }
-        """,
-        """
-        func @f(%p: bool[] @param+0, %x: f64[8] @param+1, %w: f64[8,8] @param+2) -> (f64[8], f64[8], f64[8]) arena 768 {
-          %s: f64[8] @arena+0 = matmul %x, %w
-          %a: f64[8] @arena+64, %t: f64[8] @arena+128, %u: f64[8] @arena+192 = if %p {
-            %v: f64[8] @arena+128 = matmul %s, %w
-            yield %s, %v, %v
-          } else {
-            %d: f64[4,2] @arena+64 = fuse {
-              %c: f64[4,2] = fill {value=1.0}
-              yield %c
-            }
-            %r: f64[8] @%d = reshape %d
-            %m: f64[8,8] @arena+256 = matmul %w, %w
-            %n: f64[1,8] @%m = slice %m {starts=[0, 0], stops=[1, 8], steps=[1, 1]}
-            %o: f64[8] @%m = reshape %n
-            %g: f64[8] @%d+7[-1] = flip %r {axes=[0]}
-            yield %r, %o, %g
-          }
-          %y: f64[8] @result+0 = matmul %a, %w
-          %z: f64[8] @result+1 = matmul %t, %w
-          %j: f64[8] @result+2 = matmul %u, %w
-          return %y, %z, %j
-        }
-        """,
-    )
 
 
 def test_the_smallest_gap_that_is_large_enough_is_used() -> None:
@@ -218,6 +124,44 @@ def test_constants_have_places_of_their_own() -> None:
     )
 
 
+def test_every_constant_has_a_place_of_its_own() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[3]) -> (f64[3], f64[3]) {
+          %a: f64[3] = constant {data=[0.0, 1.0, 2.0]}
+          %b: f64[3] = constant {data=[3.0, 4.0, 5.0]}
+          %c: f64[3] = constant {data=[6.0, 7.0, 8.0]}
+          %d: f64[3] = fuse {
+            %m: f64[3] = mul %a, %b
+            yield %m
+          }
+          %e: f64[3] = fuse {
+            %n: f64[3] = mul %c, %x
+            yield %n
+          }
+          return %d, %e
+        }
+        """,
+        """
+        func @f(%x: f64[3] @param+0) -> (f64[3], f64[3]) arena 0 {
+          %a: f64[3] @constant+0 = constant {data=[0.0, 1.0, 2.0]}
+          %b: f64[3] @constant+1 = constant {data=[3.0, 4.0, 5.0]}
+          %c: f64[3] @constant+2 = constant {data=[6.0, 7.0, 8.0]}
+          %d: f64[3] @result+0 = fuse {
+            %m: f64[3] = mul %a, %b
+            yield %m
+          }
+          %e: f64[3] @result+1 = fuse {
+            %n: f64[3] = mul %c, %x
+            yield %n
+          }
+          return %d, %e
+        }
+        """,
+    )
+
+
 def test_buffers_of_sizes_known_at_run_time_follow_the_arena() -> None:
     rewrites(
         plan_buffers,
@@ -279,34 +223,6 @@ def test_an_array_inside_a_region_in_registers_has_a_buffer() -> None:
           return %y
         }
         """,
-    )
-
-
-def test_every_value_that_is_saved_has_a_slot() -> None:
-    rewrites(
-        plan_buffers,
-        """
-        func @f(%x: f64[8], %w: f64[8,8]) -> f64[8] {
-          %r: f64[8], %s: stack<f64[8]>, %t: stack<f64[8]> = for %k in 0..4 carry (%c: f64[8] = %x) {
-            %a: f64[8] = matmul %c, %w
-            %b: f64[8] = matmul %a, %w
-            %n: f64[8] = matmul %b, %w
-            yield %n saving %a, %b
-          }
-          return %r
-        }
-        """,
-        """
-        func @f(%x: f64[8] @param+0, %w: f64[8,8] @param+1) -> f64[8] arena 192 {
-          %r: f64[8] @%c, %s: stack<f64[8]> @arena+0, %t: stack<f64[8]> @arena+64 = for %k: i64[] @arena+128 in 0..4 carry (%c: f64[8] @result+0 = %x) {
-            %a: f64[8] @slot+0 = matmul %c, %w
-            %b: f64[8] @slot+1 = matmul %a, %w
-            %n: f64[8] @result+0 = matmul %b, %w
-            yield %n saving %a, %b
-          }
-          return %r
-        }
-        """,  # noqa: E501
     )
 
 

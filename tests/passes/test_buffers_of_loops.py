@@ -1,4 +1,4 @@
-"""Buffers of loops: carries that are changed in place, rows that are computed in the array of all."""
+"""Buffers of loops: carries that are changed in place, and how long values live."""
 
 from __future__ import annotations
 
@@ -28,90 +28,6 @@ def test_a_carry_is_changed_in_place() -> None:
             %n: f64[16] @arena+64 = fuse {
               %m: f64[16] = mul %c, %c
               yield %m
-            }
-            yield %n
-          }
-          %b: f64[16] @result+0 = matmul %r, %w
-          return %b
-        }
-        """,
-    )
-
-
-def test_a_carry_is_changed_by_several_statements_in_place() -> None:
-    rewrites(
-        plan_buffers,
-        """
-        func @f(%x: f64[16], %i: i64[], %v: f64[], %w: f64[16,16]) -> f64[16] {
-          %r: f64[16] = for %k in 0..4 carry (%c: f64[16] = %x) {
-            %a: f64[16] = fuse {
-              %m: f64[16] = mul %c, %c
-              yield %m
-            }
-            %b: f64[16] = scatter_set %a, %v, %i
-            %n: f64[16] = fuse {
-              %o: f64[16] = exp %b
-              yield %o
-            }
-            yield %n
-          }
-          %y: f64[16] = matmul %r, %w
-          return %y
-        }
-        """,
-        """
-        func @f(%x: f64[16] @param+0, %i: i64[] @param+1, %v: f64[] @param+2, %w: f64[16,16] @param+3) -> f64[16] arena 192 {
-          %r: f64[16] @%c = for %k: i64[] @arena+0 in 0..4 carry (%c: f64[16] @arena+64 = %x) {
-            %a: f64[16] @arena+64 = fuse {
-              %m: f64[16] = mul %c, %c
-              yield %m
-            }
-            %b: f64[16] @arena+64 = scatter_set %a, %v, %i
-            %n: f64[16] @arena+64 = fuse {
-              %o: f64[16] = exp %b
-              yield %o
-            }
-            yield %n
-          }
-          %y: f64[16] @result+0 = matmul %r, %w
-          return %y
-        }
-        """,
-    )
-
-
-def test_a_carry_that_is_read_after_the_first_change_is_not_changed() -> None:
-    rewrites(
-        plan_buffers,
-        """
-        func @f(%x: f64[16], %w: f64[16,16]) -> f64[16] {
-          %r: f64[16] = for %k in 0..4 carry (%c: f64[16] = %x) {
-            %a: f64[16] = fuse {
-              %m: f64[16] = mul %c, %c
-              yield %m
-            }
-            %d: f64[16] = matmul %c, %w
-            %n: f64[16] = fuse {
-              %o: f64[16] = mul %a, %d
-              yield %o
-            }
-            yield %n
-          }
-          %b: f64[16] = matmul %r, %w
-          return %b
-        }
-        """,
-        """
-        func @f(%x: f64[16] @param+0, %w: f64[16,16] @param+1) -> f64[16] arena 448 {
-          %r: f64[16] @%c = for %k: i64[] @arena+0 in 0..4 carry (%c: f64[16] @arena+64 = %x) {
-            %a: f64[16] @arena+192 = fuse {
-              %m: f64[16] = mul %c, %c
-              yield %m
-            }
-            %d: f64[16] @arena+320 = matmul %c, %w
-            %n: f64[16] @arena+64 = fuse {
-              %o: f64[16] = mul %a, %d
-              yield %o
             }
             yield %n
           }
@@ -230,70 +146,6 @@ def test_a_carry_that_stays_is_not_copied() -> None:
     )
 
 
-def test_rows_are_made_in_the_array_that_a_loop_fills() -> None:
-    rewrites(
-        plan_buffers,
-        """
-        func @f(%x: f64[4,16], %w: f64[16,16]) -> f64[4,16] {
-          %r: f64[4,16] = for %k in 0..4 carry (%c: f64[4,16] = 0.0) {
-            %row: f64[16] = gather %x, %k
-            %a: f64[16] = matmul %row, %w
-            %n: f64[4,16] = scatter_set %c, %a, %k
-            yield %n
-          }
-          return %r
-        }
-        """,
-        """
-        func @f(%x: f64[4,16] @param+0, %w: f64[16,16] @param+1) -> f64[4,16] arena 64 {
-          %r: f64[4,16] @%c = for %k: i64[] @arena+0 in 0..4 carry (%c: f64[4,16] @result+0 = 0.0) {
-            %row: f64[16] @view+0 = gather %x, %k
-            %a: f64[16] @row+0 = matmul %row, %w
-            %n: f64[4,16] @result+0 = scatter_set %c, %a, %k
-            yield %n
-          }
-          return %r
-        }
-        """,
-    )
-
-
-def test_rows_at_an_index_that_is_known_later_are_copied() -> None:
-    rewrites(
-        plan_buffers,
-        """
-        func @f(%x: f64[4,16], %w: f64[16,16]) -> f64[4,16] {
-          %r: f64[4,16] = for %k in 0..4 carry (%c: f64[4,16] = 0.0) {
-            %row: f64[16] = gather %x, %k
-            %a: f64[16] = matmul %row, %w
-            %j: i64[] = fuse {
-              %l: i64[] = sub 3, %k
-              yield %l
-            }
-            %n: f64[4,16] = scatter_set %c, %a, %j
-            yield %n
-          }
-          return %r
-        }
-        """,
-        """
-        func @f(%x: f64[4,16] @param+0, %w: f64[16,16] @param+1) -> f64[4,16] arena 256 {
-          %r: f64[4,16] @%c = for %k: i64[] @arena+0 in 0..4 carry (%c: f64[4,16] @result+0 = 0.0) {
-            %row: f64[16] @view+0 = gather %x, %k
-            %a: f64[16] @arena+64 = matmul %row, %w
-            %j: i64[] @arena+192 = fuse {
-              %l: i64[] = sub 3, %k
-              yield %l
-            }
-            %n: f64[4,16] @result+0 = scatter_set %c, %a, %j
-            yield %n
-          }
-          return %r
-        }
-        """,
-    )
-
-
 def test_a_condition_reads_the_carry_before_it_is_changed() -> None:
     rewrites(
         plan_buffers,
@@ -333,6 +185,143 @@ def test_a_condition_reads_the_carry_before_it_is_changed() -> None:
             yield %n, %f
           }
           return %r
+        }
+        """,
+    )
+
+
+def test_a_carry_that_is_neither_read_nor_changed_has_its_buffer() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[8], %w: f64[8,8]) -> f64[8] {
+          %r: f64[8], %s: f64[8] = for %k in 0..4 carry (%c: f64[8] = %x, %d: f64[8] = %x) {
+            %n: f64[8] = matmul %c, %w
+            yield %n, %d
+          }
+          %b: f64[8] = matmul %s, %w
+          return %b
+        }
+        """,
+        """
+        func @f(%x: f64[8] @param+0, %w: f64[8,8] @param+1) -> f64[8] arena 256 {
+          %r: f64[8] @%c, %s: f64[8] @%d = for %k: i64[] @arena+0 in 0..4 carry (%c: f64[8] @arena+64 = %x, %d: f64[8] @arena+128 = %x) {
+            %n: f64[8] @arena+192 = matmul %c, %w
+            yield %n, %d
+          }
+          %b: f64[8] @result+0 = matmul %s, %w
+          return %b
+        }
+        """,
+    )
+
+
+def test_the_counter_lives_until_the_end_of_its_loop() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[4,8], %w: f64[8,8]) -> f64[8] {
+          %r: f64[8] = for %k in 0..4 carry (%c: f64[8] = 0.0) {
+            %row: f64[8] = gather %x, %k
+            %a: f64[8] = matmul %row, %w
+            %s: f64[] = fuse {
+              %m: f64[] = sum %a {axes=[0]}
+              yield %m
+            }
+            %b: f64[8] = broadcast %s {shape=[8]}
+            %n: f64[8] = fuse {
+              %o: f64[8] = mul %c, %b
+              yield %o
+            }
+            yield %n
+          }
+          %y: f64[8] = matmul %r, %w
+          return %y
+        }
+        """,
+        """
+        func @f(%x: f64[4,8] @param+0, %w: f64[8,8] @param+1) -> f64[8] arena 256 {
+          %r: f64[8] @%c = for %k: i64[] @arena+0 in 0..4 carry (%c: f64[8] @arena+64 = 0.0) {
+            %row: f64[8] @view+0 = gather %x, %k
+            %a: f64[8] @arena+128 = matmul %row, %w
+            %s: f64[] @arena+192 = fuse {
+              %m: f64[] = sum %a {axes=[0]}
+              yield %m
+            }
+            %b: f64[8] @%s+0[0] = broadcast %s
+            %n: f64[8] @arena+64 = fuse {
+              %o: f64[8] = mul %c, %b
+              yield %o
+            }
+            yield %n
+          }
+          %y: f64[8] @result+0 = matmul %r, %w
+          return %y
+        }
+        """,
+    )
+
+
+def test_a_carry_does_not_lie_where_its_initial_value_does() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[8], %w: f64[8,8]) -> f64[8] {
+          %a: f64[8] = matmul %x, %w
+          %r: f64[8] = for %k in 0..4 carry (%c: f64[8] = %a) {
+            %n: f64[8] = matmul %c, %w
+            yield %n
+          }
+          %y: f64[8] = matmul %r, %w
+          return %y
+        }
+        """,
+        """
+        func @f(%x: f64[8] @param+0, %w: f64[8,8] @param+1) -> f64[8] arena 192 {
+          %a: f64[8] @arena+0 = matmul %x, %w
+          %r: f64[8] @%c = for %k: i64[] @arena+64 in 0..4 carry (%c: f64[8] @arena+128 = %a) {
+            %n: f64[8] @arena+0 = matmul %c, %w
+            yield %n
+          }
+          %y: f64[8] @result+0 = matmul %r, %w
+          return %y
+        }
+        """,
+    )
+
+
+def test_a_next_value_with_its_own_buffer_lives_until_the_end_of_the_body() -> None:
+    """The carry is read after it was computed."""
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[8], %w: f64[8,8]) -> (f64[8], f64[8]) {
+          %r: f64[8], %s: f64[8] = for %k in 0..4 carry (%c: f64[8] = %x, %d: f64[8] = %x) {
+            %n: f64[8] = matmul %c, %w
+            %a: f64[8] = matmul %c, %w
+            %b: f64[8] = matmul %a, %w
+            %e: f64[8] = matmul %b, %w
+            %o: f64[8] = matmul %e, %w
+            yield %n, %o
+          }
+          %y: f64[8] = matmul %r, %w
+          %z: f64[8] = matmul %s, %w
+          return %y, %z
+        }
+        """,
+        """
+        func @f(%x: f64[8] @param+0, %w: f64[8,8] @param+1) -> (f64[8], f64[8]) arena 384 {
+          %r: f64[8] @%c, %s: f64[8] @%d = for %k: i64[] @arena+0 in 0..4 carry (%c: f64[8] @arena+64 = %x, %d: f64[8] @arena+128 = %x) {
+            %n: f64[8] @arena+192 = matmul %c, %w
+            %a: f64[8] @arena+256 = matmul %c, %w
+            %b: f64[8] @arena+320 = matmul %a, %w
+            %e: f64[8] @arena+256 = matmul %b, %w
+            %o: f64[8] @arena+128 = matmul %e, %w
+            yield %n, %o
+          }
+          %y: f64[8] @result+0 = matmul %r, %w
+          %z: f64[8] @result+1 = matmul %s, %w
+          return %y, %z
         }
         """,
     )

@@ -266,3 +266,86 @@ def test_results_of_loops_are_not_made_in_the_result() -> None:
         }
         """,
     )
+
+
+def test_an_update_by_a_statement_that_may_raise_itself_is_copied() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%w: f64[16], %i: i64[], %v: f64[]) -> () {
+          %n: f64[16] = scatter_set %w, %v, %i
+          return updating %w = %n
+        }
+        """,
+        """
+        func @f(%w: f64[16] @param+0, %i: i64[] @param+1, %v: f64[] @param+2) -> () arena 128 {
+          %n: f64[16] @arena+0 = scatter_set %w, %v, %i
+          return updating %w = %n
+        }
+        """,
+    )
+
+
+def test_updates_are_in_place_if_the_rest_is_just_short_enough() -> None:
+    """From the update on, 2^31 operations are left: 2^20 of its own, and 2047 * 2^20 of the product."""
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%w: f64[1024,1024], %g: f64[1024,1024], %a: f64[1024,2047], %b: f64[2047,512]) -> f64[1024,512] {
+          %n: f64[1024,1024] = fuse {
+            %m: f64[1024,1024] = sub %w, %g
+            yield %m
+          }
+          %c: f64[1024,512] = matmul %a, %b
+          return %c updating %w = %n
+        }
+        """,
+        """
+        func @f(%w: f64[1024,1024] @param+0, %g: f64[1024,1024] @param+1, %a: f64[1024,2047] @param+2, %b: f64[2047,512] @param+3) -> f64[1024,512] arena 0 {
+          %n: f64[1024,1024] @param+0 = fuse {
+            %m: f64[1024,1024] = sub %w, %g
+            yield %m
+          }
+          %c: f64[1024,512] @result+0 = matmul %a, %b
+          return %c updating %w = %n
+        }
+        """,  # noqa: E501
+    )
+
+
+def test_a_variable_that_nothing_reads_is_overwritten_by_any_statement() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%w: f64[16], %x: f64[16], %v: f64[16,16]) -> () {
+          %n: f64[16] = matmul %x, %v
+          return updating %w = %n
+        }
+        """,
+        """
+        func @f(%w: f64[16] @param+0, %x: f64[16] @param+1, %v: f64[16,16] @param+2) -> () arena 0 {
+          %n: f64[16] @param+0 = matmul %x, %v
+          return updating %w = %n
+        }
+        """,
+    )
+
+
+def test_what_a_scatter_also_adds_is_not_made_in_the_result() -> None:
+    rewrites(
+        plan_buffers,
+        """
+        func @f(%x: f64[16], %i: i64[16], %w: f64[16,16]) -> f64[16] {
+          %a: f64[16] = matmul %x, %w
+          %b: f64[16] = scatter_add %a, %a, %i
+          return %b
+        }
+        """,
+        """
+        func @f(%x: f64[16] @param+0, %i: i64[16] @param+1, %w: f64[16,16] @param+2) -> f64[16] arena 128 {
+          %a: f64[16] @arena+0 = matmul %x, %w
+          %b: f64[16] @result+0 = scatter_add %a, %a, %i
+          return %b
+        }
+        """,
+    )

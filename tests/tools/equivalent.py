@@ -26,9 +26,50 @@ EQUIVALENT = [
         "drop the filter",
         "operands of a host are values: `legalize` has filled in the literals",
     ),
-    *(
-        Equivalent("passes/memory/buffers.py", "at = self.made_at.get(id(window.root), -1)", what, "a carry is made at position 1 or later")
-        for what in ("-1 -> +1", "1 -> 2")
+    Equivalent("passes/memory/buffers.py", "self.clock = 0", "0 -> 1", "positions are compared with each other only"),
+    Equivalent("passes/memory/buffers.py", "self.clock += 1", "1 -> 2", "positions are compared with each other only"),
+    Equivalent(
+        "passes/memory/buffers.py",
+        "self.last_use[id(self.root(new))] = self.clock + 1  # written to the variables after the last statement",
+        "1 -> 2",
+        "positions are compared with each other only",
+    ),
+    Equivalent("passes/memory/buffers.py", "now = 0", "0 -> 1", "nothing dies before position 1"),
+    Equivalent(
+        "passes/memory/buffers.py",
+        "if window is None or id(window.root) in self.hosts or self.made_at[id(window.root)] <= since:",
+        "self.made_at[id(window.root)] <= since -> self.made_at[id(window.root)] < since",
+        "what an `if` makes at its own position, its results, no branch yields",
+    ),
+    Equivalent(
+        "passes/memory/buffers.py",
+        "if window is None or id(window.root) in self.plan.places or self.made_at[id(window.root)] <= loop.start:",
+        "self.made_at[id(window.root)] <= loop.start -> self.made_at[id(window.root)] < loop.start",
+        "what a loop makes at its start are its parameters, which `is_whole` rejects: a loop has blocks",
+    ),
+    Equivalent(
+        "passes/memory/buffers.py",
+        "until = next((loop.end for loop in loops if loop.start > self.made_at[root]), at)",
+        "loop.start > self.made_at[root] -> loop.start >= self.made_at[root]",
+        "what a loop makes at its start are its parameters, which live until its end",
+    ),
+    Equivalent(
+        "passes/memory/buffers.py",
+        "if free and self.made_at[id(old)] > self.made_at[id(carry)] and self.may_overwrite(old, new):",
+        "self.made_at[id(old)] > self.made_at[id(carry)] -> self.made_at[id(old)] >= self.made_at[id(carry)]",
+        "what is made with the carry are other parameters, which live until the end of the loop and are not overwritten before",
+    ),
+    Equivalent(
+        "passes/memory/buffers.py",
+        "if known and not indices[0].type.shape and at > self.made_at[id(carry)] and self.is_whole(window, value):",
+        "at > self.made_at[id(carry)] -> at >= self.made_at[id(carry)]",
+        "what is made with the carry are other parameters, which `is_whole` rejects: a loop has blocks",
+    ),
+    Equivalent(
+        "passes/memory/buffers.py",
+        "if fit > size:",
+        "fit > size -> fit >= size",
+        "a gap of no bytes is never taken, and disappears when a buffer beside it is released",
     ),
     Equivalent(
         "passes/dependencies.py",

@@ -171,7 +171,7 @@ class Judge:
         of_file = self.lines.get(os.path.realpath(mutant.path), {})
         before = (of_file.get(line, []) for line in range(mutant.line, mutant.first_line, -1))  # the line, or where its statement begins
         of_line = {*next(filter(None, before), [])} & self.items.keys()
-        return varied(of_line - {test for test, sound in self._sound.items() if not sound}, self.seconds, mutant.path)[:MOST_TESTS]
+        return varied(of_line - {test for test, sound in self._sound.items() if not sound}, self.seconds, mutant.path)
 
     def _fork(self, tests: list[str], mutant: Mutant | None, functions: list[FunctionType]) -> tuple[int, int]:
         heard, said = os.pipe()
@@ -236,18 +236,20 @@ def varied(tests: Iterable[str], seconds: dict[str, float], path: Path) -> list[
     """A few cases of every test function, those of the file's own tests first, and quick ones before others; then a few more of each.
 
     The quickest of all would be many cases of one test, and of a line that all programs run, tests of anything else.
+    Of a file's own tests, a few cases of each are among them, however many tests there are; of the others, as many as there is room for.
     """
-    own = {f"test_{path.stem}.py", f"test_{path.parent.name}.py"}  # tests/passes/test_simplify.py tests the files of passes/simplify
-    own |= {ACHIEVED} if path.is_relative_to(ROOT / "passes") else set()
+    mirrors = (f"test_{path.stem}", f"test_{path.parent.name}")  # tests/passes/test_simplify.py tests the files of passes/simplify
     turns: Counter[str] = Counter()
     order = []
     for test in sorted(tests, key=seconds.__getitem__):
         file = Path(test.partition("::")[0]).name
         function = test if file == ACHIEVED else test.partition("[")[0]  # each of its cases is another program
-        is_own = file in own
+        stem = file.removesuffix(".py")
+        is_own = any(stem == m or stem.startswith(f"{m}_") for m in mirrors) or (file == ACHIEVED and path.is_relative_to(ROOT / "passes"))
         order.append((turns[function] // CASES, not is_own, turns[function], seconds[test], test))
         turns[function] += 1
-    return [test for *_, test in sorted(order)]
+    wanted = sum(turn == 0 and not is_other for turn, is_other, *_ in order)
+    return [test for *_, test in sorted(order)][: max(MOST_TESTS, wanted)]
 
 
 def _verdict(status: int, heard: int) -> Verdict:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.tools.mutation import varied
+from tests.tools.mutation import MOST_TESTS, varied
 
 ROOT = Path(__file__).parents[2]
 RULES = """
@@ -73,3 +73,13 @@ def test_cases_of_one_test_leave_room_for_others() -> None:
     seconds = cases | {"tests/test_b.py::f": 0.5, "tests/passes/test_cse.py::h": 0.9}
     want = ["tests/passes/test_cse.py::h", *list(cases)[:1], "tests/test_b.py::f", *list(cases)[1:4], *list(cases)[4:]]
     assert varied(seconds, seconds, Path("passes/simplify/cse.py")) == want
+
+
+def test_all_tests_that_mirror_a_file_come_first() -> None:
+    own = {f"tests/passes/test_cse_of_loops.py::f{k}": 1.0 + k for k in range(MOST_TESTS + 3)}
+    others = {f"tests/passes/test_cses.py::f{k}": 0.1 for k in range(MOST_TESTS)}
+    assert varied(own | others, own | others, Path("passes/simplify/cse.py")) == list(own)
+    few = dict(list(own.items())[:3])
+    order = varied(few | others, few | others, Path("passes/simplify/cse.py"))
+    assert order[:3] == list(few)
+    assert len(order) == MOST_TESTS

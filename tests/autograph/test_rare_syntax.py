@@ -1,6 +1,6 @@
 """Syntax that few programs use, around traced values: the answers of Python."""
 
-# ruff: noqa: B007, B012, C416, E731, FURB, PERF401, PLR, RET, S307, SIM - as users write
+# ruff: noqa: B007, B012, FURB, PERF401, PLR, RET, S307, SIM - as users write
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def deleted(x: Any, n: int) -> Any:
 
 
 def method_of_a_number(x: Any, n: int) -> Any:
-    return x * 1.0.real + 2 .real
+    return x * (1.0).real + (2).real
 
 
 def chained_fields(x: Any, n: int) -> Any:

@@ -122,12 +122,13 @@ class _Item:
             return False
         return count_boxes(cuts) * (len(self.stmts) + len(self.sunk) + len(stmts)) <= MAX_BOXED
 
-    def has_room_for(self, other: _Item) -> bool:
+    def has_room_for(self, other: _Item, stmt: Stmt) -> bool:
         """Whether both groups, and the statement that connects them, would form a group that is not too large."""
         if not self.open or not other.open or self.host or other.host or self.views or len(self.stmts) + len(other.stmts) >= self.most:
             return False
-        tensors = len(self.reads | other.reads) + len(self.yields | other.yields)
-        return tensors <= MAX_TENSORS and self.has_boxes_for([*other.constants, *other.stmts])
+        new = {id(v) for v in values_of(stmt)} - self.made - other.made
+        tensors = len(self.reads | other.reads | new) + len(self.yields | other.yields)
+        return tensors <= MAX_TENSORS and self.has_boxes_for([*other.constants, *other.stmts, stmt])
 
     def _can_follow(self, stmt: Stmt) -> bool:
         """Whether the statement can be computed where the host stores: code emitted once per vector of a tile must be short."""
@@ -146,7 +147,7 @@ class _Item:
         """The item as it appears in the block: the region, then the views."""
         if self.domain is None:
             return [*self.stmts, *self.views]
-        if self.stmts == [self.host] and not self.sunk:
+        if self.stmts == [self.host]:
             return [*self.stmts, *self.views]
         inner = self.inner
         body = [*self.constants, *reversed(self.sunk), *self.stmts]
@@ -181,7 +182,7 @@ class _Grouping:
 
     def place(self, stmt: Stmt) -> None:
         if fusible(stmt):
-            if not values_of(stmt) and is_pure(stmt) and not stmt.op.is_reduction:
+            if not values_of(stmt) and not stmt.op.is_reduction:
                 self.free_to_make[id(stmt.result)] = stmt
             else:
                 self._join(stmt)
@@ -201,12 +202,11 @@ class _Grouping:
     # ---- assigning statements to groups
 
     def _join(self, stmt: Stmt) -> None:
-        over, values, pads, pure = loop_domain(stmt), values_of(stmt), is_border(stmt), is_pure(stmt)
+        over, values, pads = loop_domain(stmt), values_of(stmt), is_border(stmt)
         if pads:
             for value in values:
                 self._leaves(value)
-        group = (self._find(stmt, over, values, pads) if pure else None) or self._new(over.shape)
-        group.open = group.open and pure
+        group = self._find(stmt, over, values, pads) or self._new(over.shape)
         made_again = [] if pads else [v for v in values if id(v) in self.free_to_make]
         for value in made_again:  # before any merge: a group that counts positions has no room for one with pads
             group.make_again(self.free_to_make[id(value)])
@@ -216,7 +216,7 @@ class _Grouping:
             elif id(value) not in self.free_to_make:
                 maker = self.home.get(id(value))
                 if maker is not None and maker is not group and not self._reduces(maker, values):
-                    self._merge(maker, group)
+                    self._merge(maker, group, stmt)
                 self._used(value, group)
         if pads:
             group.cuts |= cuts_made_by(stmt)
@@ -265,9 +265,9 @@ class _Grouping:
         if hint_of(over.size) <= SMALL:
             yield from reversed(self.recent.get(over.shape, ()))
 
-    def _merge(self, first: _Item, group: _Item) -> None:
+    def _merge(self, first: _Item, group: _Item, by: Stmt) -> None:
         """Merge an earlier group into this one, if they have the same domain and no other item reads the results of the first yet."""
-        if first.domain != group.domain or not first.has_room_for(group):
+        if first.domain != group.domain or not first.has_room_for(group, by):
             return
         both = {first.position, group.position}
         constants = first.made & self.free_to_make.keys()
@@ -422,7 +422,7 @@ class _Grouping:
         # the recomputed value must be bitwise equal (a maximum is compared with the elements it was taken over): all operands are read from
         # memory everywhere, so that no multiplication in one of the groups can be contracted with this op
         values = [id(v) for v in values_of(stmt)]
-        if any(v in item.made for v in values):
+        if any(v in item.made for v in values):  # constants too: a group makes those that it reads
             return
         for t in targets:
             fits = t.domain == item.domain and t.open and self._fits(stmt, values_of(stmt), t)
@@ -436,10 +436,7 @@ class _Grouping:
             target.sunk.append(stmt.replace(results=(target.inner[stmt.result],)))
             del uses[target.position]
             for value in values_of(stmt):
-                if id(value) in self.free_to_make:
-                    target.make_again(self.free_to_make[id(value)])
-                else:
-                    self._used(value, target)
+                self._used(value, target)
 
     def _move(self, stmt: Stmt, item: _Item, target: _Item) -> None:
         result = id(stmt.result)

@@ -111,7 +111,8 @@ class _Uses:
 
     def _define(self, values: Iterable[Operand], loops: tuple[int, ...]) -> None:
         for v in values:
-            if isinstance(v, Value) and self.holds(v):
+            if self.holds(v):
+                assert isinstance(v, Value)
                 self.defined[id(v)] = loops
                 self.values[id(v)] = v
 

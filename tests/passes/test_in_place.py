@@ -252,6 +252,77 @@ CHANGES = {
   %t: stack<f64[2]> = stack_accumulate %r.1, 0:i64[], %x
 """,
     ),
+    "one of two, by a branch": Change(
+        "(f64[2], f64[2], f64[2])",
+        """
+  %z: stack<f64[2]> = stack_zeros %s
+  %r: stack<f64[2]> = if %p {
+    yield %s
+  } else {
+    yield %z
+  }
+  %t: stack<f64[2]> = stack_accumulate %r, 0:i64[], %x
+  %a: f64[2] = stack_read %s, 0:i64[]
+  %b: f64[2] = stack_read %t, 0:i64[]
+  %d: f64[2] = stack_read %z, 0:i64[]
+  return %a, %b, %d
+""",
+    ),
+    "read by a loop before": Change(
+        "(f64[2], f64[2])",
+        """
+  %q: f64[2] = for %j in 0..%n carry (%e: f64[2] = %x) {
+    %g: f64[2] = stack_read %s, %j
+    %h: f64[2] = mul %e, %g
+    yield %h
+  }
+  %t: stack<f64[2]> = stack_accumulate %s, 0:i64[], %x
+  %b: f64[2] = stack_read %t, 0:i64[]
+  return %q, %b
+""",
+    ),
+    "carried by a loop with a condition": Change(
+        "(f64[2], f64[2])",
+        """
+  %r: stack<f64[2]>, %q: i64[] = while carry (%d: stack<f64[2]> = %s, %e: i64[] = 0) {
+    %g: bool[] = less %e, %n
+    cond %g
+  } do {
+    %t: stack<f64[2]> = stack_accumulate %d, %e, %x
+    %h: i64[] = add %e, 1
+    yield %t, %h
+  }
+  %a: f64[2] = stack_read %r, 0:i64[]
+  %b: f64[2] = stack_read %s, 0:i64[]
+  return %a, %b
+""",
+        """
+  %r: stack<f64[2]>, %q: i64[] = while carry (%d: stack<f64[2]> = %s, %e: i64[] = 0) {
+""",
+        """
+  %s.1: stack<f64[2]> = stack_copy %s
+  %r: stack<f64[2]>, %q: i64[] = while carry (%d: stack<f64[2]> = %s.1, %e: i64[] = 0) {
+""",
+    ),
+    "read by the name that a checkpoint gave it": Change(
+        "(f64[2], f64[2])",
+        """
+  %r: stack<f64[2]> = checkpoint {
+    yield %s
+  }
+  %t: stack<f64[2]> = stack_accumulate %r, 0:i64[], %x
+  %a: f64[2] = stack_read %s, 0:i64[]
+  %b: f64[2] = stack_read %t, 0:i64[]
+  return %a, %b
+""",
+        """
+  %t: stack<f64[2]> = stack_accumulate %r, 0:i64[], %x
+""",
+        """
+  %r.1: stack<f64[2]> = stack_copy %r
+  %t: stack<f64[2]> = stack_accumulate %r.1, 0:i64[], %x
+""",
+    ),
     "yielded after the change": Change(
         "(f64[2], f64[2])",
         """

@@ -71,6 +71,38 @@ EQUIVALENT = [
         "fit > size -> fit >= size",
         "a gap of no bytes is never taken, and disappears when a buffer beside it is released",
     ),
+    Equivalent("passes/memory/in_place.py", "self._clock = 0", "0 -> 1", "positions are compared with each other only"),
+    Equivalent("passes/memory/in_place.py", "self._clock += 1", "1 -> 2", "positions are compared with each other only"),
+    Equivalent(
+        "passes/memory/in_place.py",
+        "for block in loop.blocks[:-1]:",
+        "-1 -> +1",
+        "a loop has a body, or a condition and a body; what shares memory with itself is as before",
+    ),
+    Equivalent(
+        "passes/fusion/fuse.py",
+        "self.ready[id(stmt.result)] = 2 * item.position + 1",
+        "1 -> 2",
+        "it is compared with even numbers, and a group with views is not merged into others",
+    ),
+    Equivalent(
+        "passes/fusion/fuse.py",
+        "self.ready[id(result)] = 2 * item.position + 1",
+        "1 -> 2",
+        "it is compared with even numbers, and a statement alone is not merged into others",
+    ),
+    Equivalent(
+        "passes/fusion/fuse.py",
+        "self.ready[id(result)] = 2 * item.position + 1",
+        "2 * item.position + 1 -> 2 * item.position - 1",
+        "no group has the position of a statement alone",
+    ),
+    Equivalent(
+        "passes/fusion/fuse.py",
+        "earliest = max([self.ready.get(id(v), -1) for v in values], default=-1)",
+        "1 -> 2",
+        "positions are not negative, and -2 | 1 is -1",
+    ),
     Equivalent(
         "passes/dependencies.py",
         "size = kind.size if isinstance(kind, TensorType) else 1",

@@ -1,6 +1,6 @@
 """Syntax that few programs use, around traced values: the answers of Python."""
 
-# ruff: noqa: B007, B012, FURB, PERF401, PLR, RET, S307, SIM - as users write
+# ruff: noqa: B007, B012, PERF401, SIM - as users write
 
 from __future__ import annotations
 
@@ -238,6 +238,144 @@ def chained_fields(x: Any, n: int) -> Any:
     return state["a"][0], state["a"][1]["b"]
 
 
+# ---- match
+
+
+class Point:
+    __match_args__ = ("x", "y")
+
+    def __init__(self, x: Any, y: Any) -> None:
+        self.x, self.y = x, y
+
+
+def match_of_a_pair(x: Any, n: int) -> Any:
+    match (x[0], n):
+        case (2.0, 4):
+            return x * 10.0
+        case (2.0, 3 | 5):
+            return x * 20.0
+        case (first, _):
+            return x * first
+
+
+def match_of_a_class(x: Any, n: int) -> Any:
+    match Point(x[0], n):
+        case Point(1.0, y=_):
+            return x
+        case Point(px, y=3):
+            return x * px * 5.0
+        case _:
+            return -x
+
+
+def match_of_nothing(x: Any, n: int) -> Any:
+    match None if n is None else x[1]:
+        case None:
+            return x
+        case 7.0 | None:
+            return x * 7.0
+        case -1.0:
+            return x * 2.0
+    return x * 3.0
+
+
+def match_with_guards(x: Any, n: int) -> Any:
+    match x[2]:
+        case v if v > 5.0:
+            y = x * 2.0
+        case v if v > 2.0:
+            y = x * 3.0
+        case 0.5 | 0.25:
+            y = x * 4.0
+        case _:
+            y = x
+    return y * n
+
+
+def match_with_a_guard_that_falls_through(x: Any, n: int) -> Any:
+    y = x
+    match x[2]:
+        case v if v > 5.0:
+            y = x * 2.0
+    return y
+
+
+def match_of_text(x: Any, n: int) -> Any:
+    match "mean" if n is not None else b"sum":
+        case "sum" | "total":
+            return np.sum(x)
+        case "mean" as name:
+            return np.mean(x) + len(name)
+
+
+# ---- joined lists
+
+
+def joined_rows(x: Any, n: int) -> Any:
+    rows = []
+    for k in aj.range(3):
+        rows.append(x[:2] * k)
+    return np.concatenate(rows), np.stack(rows, 1), np.array(rows)
+
+
+def joined_columns(x: Any, n: int) -> Any:
+    rows = []
+    for k in aj.range(3):
+        rows.append(np.outer(x[:2], x[:2]) * k)
+    return np.concatenate(rows, 1), np.concatenate(rows, axis=0), rows[1:], rows[:1]
+
+
+def one_function_for_each(x: Any, n: int) -> Any:
+    def one(v: Any) -> Any:
+        return v * 2.0 if v > 0.0 else v
+
+    return np.vectorize(one)(x), np.vectorize(one)(3.0) + 0.0 * x[0]
+
+
+# ---- contents that branches change
+
+
+def arrays_and_queues_in_branches(x: Any, n: int) -> Any:
+    waiting, table, seen = deque([1.0, 2.0]), np.zeros(2), {1, 2}
+    if x[0] > 0.0:
+        waiting.append(x[1])
+        y = x * 2.0
+    else:
+        waiting.append(x[2])
+        y = x
+    for k in range(3):
+        if x[k] > 0.0:
+            table[0] += x[k]
+        else:
+            table[1] += x[k]
+    return y, waiting[2], table, len(seen)
+
+
+def definitions_in_loops(x: Any, n: int) -> Any:
+    total = 0.0
+    k = 0
+    while k < n:
+
+        def scaled(v: Any, by: Any = k) -> Any:
+            for _ in range(2):
+                if v > 100.0:
+                    break
+                v = v * 1.5
+            return v + by
+
+        with nothing() as one, contextlib.suppress(KeyError):
+            inner = scaled(x[k]) * one
+            total = total + inner
+        k = k + 1
+    return total
+
+
+def chosen_and_bound(x: Any, n: int) -> Any:
+    if n > 9:
+        return x
+    return (y := x * 2.0) + y if x[0] > 0.0 else (y := x * 3.0) - y
+
+
 PROGRAMS: list[Callable[..., Any]] = [
     value for value in list(globals().values()) if getattr(value, "__annotations__", {}).get("n") == "int" and callable(value)
 ]
@@ -265,3 +403,19 @@ def test_a_jump_in_finally_after_another_is_left_to_python() -> None:
         return total + x
 
     np.testing.assert_allclose(np.asarray(aj.function(f, static=("n",))(X, 3)), X)
+
+
+def test_a_traced_value_is_no_object_to_match() -> None:
+    def f(x: Any, n: int) -> Any:
+        match x[0] > 0.0:
+            case True:
+                return x
+            case _:
+                return -x
+
+    def g(x: Any, n: int) -> Any:
+        return x if (x[0] > 0.0) is not False else -x
+
+    for program in (f, g):
+        with pytest.raises(aj.TraceError, match="with True or False: a traced value is known only when the function runs"):
+            aj.function(program)(X, 3)

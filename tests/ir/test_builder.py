@@ -9,6 +9,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
+from adjit.ir import ops
 from adjit.ir.active import current_builder
 from adjit.ir.builder import Builder
 from adjit.ir.errors import ShapeError, TraceError
@@ -16,7 +17,7 @@ from adjit.ir.func import Func, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.ops import exp, tanh
-from adjit.ir.ops.arithmetic import Add
+from adjit.ir.ops.arithmetic import Add, Neg
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.maps import Mul
@@ -208,3 +209,30 @@ def test_ops_take_their_attributes_by_position_or_by_name() -> None:
 def test_ops_reject_other_attributes(make: Callable[[], Op], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         make()
+
+
+def test_only_values_literals_and_arrays_become_operands() -> None:
+    class Foreign(Operand):
+        type = TensorType(F64, (2,))
+
+    builder = Builder()
+    with builder, pytest.raises(TraceError, match="cannot be part of the IR: only traced values, literals and arrays can"):
+        builder.emit(Neg(), (Foreign(),))
+    assert builder.stmts == []
+
+
+def test_large_literals_stay_literals_in_a_trace() -> None:
+    """Outside, they are evaluated; in a trace, an op that does not fold is emitted instead of computed on a large array."""
+    large = Literal(2.0, TensorType(F64, (2000, 2000)))
+    with Builder() as builder:
+        out = ops.cumsum(large, 0)
+    assert [stmt.op.name for stmt in builder.stmts] == ["cumsum"]
+    assert out.type.shape == (2000, 2000)
+    small = Literal(2.0, TensorType(F64, (3,)))
+    np.testing.assert_array_equal(ops.cumsum(small, 0).data, [2.0, 4.0, 6.0])
+
+
+def test_scalars_have_no_length() -> None:
+    with pytest.raises(TypeError, match="len\\(\\) of a 0-dimensional value"):
+        len(Literal(2.0, TensorType(F64)))
+    assert len(Literal(2.0, TensorType(F64, (3, 2)))) == 3

@@ -12,6 +12,7 @@ from adjit.ir.errors import GradientError, ParseError, VerifyError
 from adjit.ir.interpreter import run
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
+from adjit.ir.specialize import specialize
 from adjit.ir.verifier import verify
 from adjit.passes.autodiff.forward import jvp_func
 from adjit.runtime.executable import pullback_func
@@ -96,3 +97,23 @@ def test_bad_text(before: str, after: str, error: type[Exception], message: str)
     assert before in TEXT
     with pytest.raises(error, match=message):
         verify(parse_func(TEXT.replace(before, after)))
+
+
+def test_custom_gradients_for_all_sizes_are_specialised() -> None:
+    text = """func @f[B=4](%x: f64[B]) -> f64[B] {
+  %e: f64[B] = exp %x
+  %y: f64[B] = custom_gradient %x, %e, %e {function="thrice", inputs=1, values=1, pulled=[0]} pull (%e: f64[B], %y.bar: f64[B]) {
+    %0: f64[B] = mul %y.bar, %e
+    %1: f64[B] = mul %0, 3.0
+    yield %1
+  }
+  return %y
+}
+"""
+    func = parse_func(text)
+    verify(func)
+    static = specialize(func, {"B": 3})
+    assert print_func(static) == text.replace("[B=4]", "").replace("[B]", "[3]")
+    x = np.arange(3.0)
+    pull, _ = pullback_func(static, (True,), (True,))
+    np.testing.assert_allclose(run(pull, x, np.ones(3))[0], 3.0 * np.exp(x))

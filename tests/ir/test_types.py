@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjit.ir.errors import DTypeError, ShapeError
+from adjit.ir.ops.checks import check_type
 from adjit.ir.types import (
     BOOL,
     DTYPE_NAMES,
@@ -19,6 +20,7 @@ from adjit.ir.types import (
     I32,
     I64,
     U8,
+    StackType,
     TensorType,
     as_dtype,
     as_shape,
@@ -193,3 +195,22 @@ def test_strided_size_is_that_of_a_slice(start: int, stop: int, step: int) -> No
 def test_row_major(shape: tuple[int, ...]) -> None:
     array = np.zeros(shape)
     assert all(n == 1 or ours * 8 == theirs for n, ours, theirs in zip(shape, row_major(shape), array.strides, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("type", "message"),
+    [
+        (TensorType(np.dtype("f2"), ()), None),
+        (TensorType(np.dtype("M8[s]"), ()), "is not a dtype of the IR"),
+        (TensorType(F64, (1,) * 65), "is not a shape: up to"),
+        (TensorType(F64, (2, -1)), "none below 0"),
+        (TensorType(F64, (2**62,)), "is too large"),
+        (StackType(TensorType(F64, (2**62,))), "is too large"),
+    ],
+)
+def test_types_that_native_code_cannot_hold(type: TensorType, message: str | None) -> None:
+    if message is None:
+        check_type(type)
+        return
+    with pytest.raises((DTypeError, ShapeError), match=message):
+        check_type(type)

@@ -14,6 +14,8 @@ import pytest
 import scipy.special as sp
 
 import adjit as aj
+from adjit.ir.ops.host import HostEmitter
+from adjit.ir.ops.special.numbers import Dual, Num
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "numerics.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `([a-z0-9_]+)\(([^`]*)\)` \| (.+) \| ([\d.]+) (ULP|eps) \|$", re.MULTILINE)
@@ -316,3 +318,51 @@ def test_weighted_logsumexp_is_scipys() -> None:
     slope = aj.grad(lambda x: aj.special.logsumexp(x, b=np.array([1.0, 3.0])))(np.array([1.0, 2.0]))
     terms = np.exp([1.0, 2.0]) * [1.0, 3.0]
     np.testing.assert_allclose(np.asarray(slope), terms / terms.sum())
+
+
+class Doubles(HostEmitter):
+    """Registers of NumPy, with functions of NumPy."""
+
+    def call(self, function: str, *args: Any) -> Any:
+        return {"exp": np.exp, "log": np.log, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "pow": np.power}[function](*args)
+
+
+DUALS: dict[str, Callable[[Any], Any]] = {
+    "quotient by a number": lambda x: x / 3.0 + 1.0 / x,
+    "quotient": lambda x: (x + 1.0) / (x * x + 2.0),
+    "log1p": lambda x: x.call("log1p"),
+    "sin": lambda x: x.call("sin") * 2.0,
+    "cos": lambda x: (x * x).call("cos"),
+    "pow": lambda x: x.call("pow", x * 0.5),
+    "number to a dual power": lambda x: x.primal.like(3.0).call("pow", x),
+    "mad": lambda x: x.primal.like(2.0).mad(x, x * x) + x.mad(x, 1.0),
+    "abs": lambda x: abs(-x) - abs(x - 5.0),
+}
+
+
+@pytest.mark.parametrize("name", DUALS)
+def test_dual_numbers_have_the_derivatives_of_finite_differences(name: str) -> None:
+    """Of first and of second order: dual numbers of dual numbers."""
+    f, emit, x, h = DUALS[name], Doubles(), 1.3, 1e-4
+
+    def num(value: float) -> Num:
+        return Num(emit, np.float64(value))
+
+    def slope(at: float) -> float:
+        return float(f(Dual(num(at), num(1.0))).tangent.reg)
+
+    def value(at: float) -> float:
+        return float(f(Dual(num(at), num(0.0))).value.reg)
+
+    assert slope(x) == pytest.approx((value(x + h) - value(x - h)) / (2 * h), rel=1e-6)
+    inner = Dual(num(x), num(1.0))
+    second = f(Dual(inner, inner.lift(1.0)))
+    assert float(second.tangent.tangent.reg) == pytest.approx((slope(x + h) - slope(x - h)) / (2 * h), rel=1e-6, abs=1e-9)
+
+
+def test_tangents_are_not_lost() -> None:
+    x = Num(Doubles(), np.float64(2.0))
+    with pytest.raises(TypeError, match="the tangent of a dual number would be lost"):
+        x.fma(Dual(x, x), x)
+    with pytest.raises(NotImplementedError, match="no derivative of erf here"):
+        Dual(x, x).call("erf")

@@ -16,6 +16,7 @@
   head has the bytes of the arena, and of the buffers `sized+0`, `sized+1`, ... whose sizes are known only at run time;
   a region that runs in registers has `@registers`.
 
+- A line of more than 140 characters goes on in the next, after a comma.
 - A function with symbolic sizes declares them, with the size of the call that was traced and the range of valid sizes:
   `func @f[B=64, T=12 in 6..31](%x: f32[B,T]) -> f32[B-1]`.
 
@@ -43,13 +44,37 @@ from .scanner import FILE, NAME
 from .sizes import symbol_text, symbols_of
 from .types import BOOL, I64, TensorType
 
+WIDTH = 140
+# up to a comma that separates values or types, not one in text, attributes or a type
+PARTS = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\{[^{}]*\}|[^",{]|,(?! )|\{)+(?:, )?|, |.')
+
 INDEX = TensorType(I64)
 CONDITION = TensorType(BOOL)
 
 
 def print_func(func: Func, locations: bool = True) -> str:
     """The text of a function, ending in a newline."""
-    return "\n".join(_Printer(func, locations).lines) + "\n"
+    return "\n".join(map(folded, _Printer(func, locations).lines)) + "\n"
+
+
+def print_lines(func: Func) -> tuple[list[str], dict[int, int]]:
+    """The lines of a function's text, long ones included, and the number of the first line of each statement, by its id."""
+    printer = _Printer(func, True)
+    return printer.lines, printer.line_of
+
+
+def folded(line: str) -> str:
+    """A line; if it is long, several: all but the last end in a comma, after which the parser goes on in the next."""
+    if len(line) <= WIDTH:
+        return line
+    margin = " " * (len(line) - len(line.lstrip()) + 4)
+    out, current = [], ""
+    for part in PARTS.findall(line):
+        if len(current) + len(part) > WIDTH and current.strip():
+            out.append(current.rstrip())
+            current = margin
+        current += part
+    return "\n".join([*out, current])
 
 
 def print_stmt(func: Func, stmt: Stmt) -> str:

@@ -91,6 +91,8 @@ class Scanner:
         if not self.text.startswith(mark, self.at):
             return False
         self.start, self.at = self.at, self.at + len(mark)
+        if mark == "," and self.line_end():
+            self.next_line()
         return True
 
     def expect(self, mark: str) -> None:

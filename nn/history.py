@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .chart import svg
+from .shown import Shown
 
 __all__ = ["History", "text_plot"]
 
@@ -39,17 +40,30 @@ class History:
     def __contains__(self, name: str) -> bool:
         return name in self.history
 
+    def __repr__(self) -> str:
+        last = ", ".join(f"{name} {values[-1]:.4g}" for name, values in self.history.items() if values)
+        return f"<history of {len(self.epoch)} epochs{': ' if last else ''}{last}>"
+
+    def _repr_html_(self) -> str:
+        """In notebooks: the curves."""
+        return self.plot()._repr_html_() if self.history else repr(self)  # type: ignore[attr-defined] # it is `Shown`
+
     def plot(self, path: Any = None, names: Sequence[str] | None = None) -> str:
-        """The curves as text; with a path also as an image: `.svg` needs no other package, other formats need matplotlib."""
+        """The curves as text, which notebooks show as a picture; with a path also as an image file.
+
+        `.svg` needs no other package, other formats need matplotlib.
+        """
         groups: dict[str, list[str]] = {}
         for name in names or self.history:
             groups.setdefault(name.removeprefix("val_"), []).append(name)
-        text = "\n\n".join(text_plot({name: self[name] for name in group}) for group in groups.values())
+        drawn = "\n\n".join(text_plot({name: self[name] for name in group}) for group in groups.values())
+        picture = svg({title: {name: self[name] for name in group} for title, group in groups.items()}, self.epoch)
+        text: str = Shown(drawn, picture)
         if path is None:
             return text
         if str(path).endswith(".svg"):
             with open(path, "w", encoding="utf-8") as file:
-                file.write(svg({title: {name: self[name] for name in group} for title, group in groups.items()}, self.epoch))
+                file.write(picture)
             return text
         try:
             from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import

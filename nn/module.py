@@ -40,6 +40,7 @@ from .constraints import get_constraint
 from .initializers import Initializer, get_initializer, next_seed, seeds_from
 from .recorded import Recorded
 from .regularizers import get_regularizer
+from .shown import Shown, table
 from .symbolic import call_symbolically, is_symbolic
 
 _counts: dict[str, int] = {}
@@ -268,7 +269,12 @@ class Module(Recorded):
         lines = [f"{type(self).__name__} {self.name!r}: {self.count_params():,} numbers in {len(rows)} variables"]
         if not rows:
             lines.append("  (layers make their variables when they are first called)")
-        return "\n".join(lines + [f"  {path:<{widths[0]}}  {kind:<{widths[1]}}  {size}" for path, kind, size in rows])
+        text = "\n".join(lines + [f"  {path:<{widths[0]}}  {kind:<{widths[1]}}  {size}" for path, kind, size in rows])
+        return Shown(text, table("\n".join(lines), rows))  # type: ignore[no-any-return]
+
+    def _repr_html_(self) -> str:
+        """In notebooks: the table of variables."""
+        return Module.summary(self)._repr_html_()  # type: ignore[attr-defined, no-any-return] # it is `Shown`
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}, {self.count_params():,} numbers in {len(self.variables)} variables>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,12 @@ from .conversion import as_called
 from .custom_gradient import custom_gradient, rule_error
 
 
+class Running(threading.local):
+    """What runs on this thread."""
+
+    forward = False  # whether the forward function does
+
+
 class CustomVjp:
     """A function with a user-defined reverse-mode derivative, created by `custom_vjp`."""
 
@@ -23,6 +30,7 @@ class CustomVjp:
         self.name = str(getattr(fn, "__name__", type(fn).__name__))
         self.fixed = frozenset(nondiff_argnums)
         self.rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+        self.running = Running()
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Set the derivative: `fwd(*args)` returns the result and what to save; `bwd(saved, cotangent)` a cotangent for each argument."""
@@ -32,6 +40,8 @@ class CustomVjp:
     def __call__(self, *args: Any) -> Any:
         if self.rules is None:
             raise self.wrong(f"a custom_vjp function needs its derivative: call {self.name}.defvjp(fwd, bwd)")
+        if self.running.forward:  # the forward function calls the function itself, as in JAX's documentation
+            return as_called(self.fn)(*args)
         fwd, bwd = self.rules
         fixed = [x for k, x in enumerate(args) if k in self.fixed]
         given = [x for k, x in enumerate(args) if k not in self.fixed]
@@ -39,7 +49,11 @@ class CustomVjp:
         def both(*given: Any) -> tuple[Any, Callable[..., Any]]:
             rest = iter(given)
             whole = [x if k in self.fixed else next(rest) for k, x in enumerate(args)]
-            out = as_called(fwd)(*whole)
+            before, self.running.forward = self.running.forward, True
+            try:
+                out = as_called(fwd)(*whole)
+            finally:
+                self.running.forward = before
             if not (isinstance(out, tuple) and len(out) == 2):
                 raise self.wrong("the forward function returns the result and what the backward function needs: (result, saved)")
             result, saved = out

@@ -96,6 +96,15 @@ class Inspection:
         """IR of the backward part; empty for a function that computes no gradient."""
         return str(self.halves[1]) if self.halves[1] is not None else ""
 
+    @property
+    def outline(self) -> str:
+        """Both parts, with stretches that are repeated, such as the layers of a network, printed once."""
+        from adjit.ir.outline import outline  # noqa: PLC0415 - few look at it
+
+        forward, backward = self.halves
+        text = f"forward:\n{outline(forward)}"
+        return f"{text}\nno backward part\n" if backward is None else f"{text}\nbackward:\n{outline(backward)}"
+
     @lazy
     def source(self) -> str:
         """Both parts as NumPy Python, to read and to run: see `function.source`."""
@@ -147,7 +156,7 @@ class Inspection:
         width = max(len(p.name) for p in self.passes)
         table = "\n".join(f"  {p.name:<{width}}  {p.ops:>6} ops" for p in self.passes)
         head = f"@{self._func.name}: {times}; {kernels} statements in the end, {self.arena_bytes:,} bytes of arena"
-        parts = [head, table, f"forward:\n{self.forward}", f"backward:\n{self.backward}" if self.backward else "no backward part"]
+        parts = [head, table, self.outline]
         return "\n\n".join(part.rstrip() for part in parts)
 
     def _repr_html_(self) -> str | None:

@@ -34,6 +34,9 @@ class Layer(Dressed, Module):
         return self.add_variable(name or "weight", tuple(shape), kind, trainable, getattr(dtype, "dtype", dtype), regularizer, constraint)
 
 
+MERGING = ("add", "average", "concatenate", "maximum", "minimum", "multiply", "subtract")  # of `composed`, which adds them
+
+
 def _layer(cls: type[Any], name: str | None = None) -> Any:
     return dressed(cls, Layer, name)
 
@@ -208,3 +211,8 @@ class Concatenate(Layer):
 
     def call(self, inputs: Any) -> Any:
         return ops.concatenate([to_operand(x) for x in inputs], self.axis)
+
+
+def __dir__() -> list[str]:
+    own = [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Layer) and value is not Merge]
+    return sorted([*own, "Input", *MERGING])

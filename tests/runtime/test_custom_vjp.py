@@ -76,3 +76,25 @@ def test_wrong_rules() -> None:
     f.defvjp(lambda x: (x * x, x), lambda x, g: ([g],))
     with pytest.raises(aj.GradientError, match="for an argument of structure"):
         aj.grad(lambda x: np.sum(f(x)))(X)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_forward_function_may_call_the_function_itself(compiled: bool) -> None:
+    """As in JAX's documentation."""
+
+    @aj.custom_vjp
+    def f(x, y):
+        return np.sin(x) * y
+
+    def forward(x, y):
+        return f(x, y), (np.cos(x), np.sin(x), y)
+
+    def backward(saved, g):
+        c, s, y = saved
+        return c * g * y, s * g
+
+    f.defvjp(forward, backward)
+    gradient = aj.grad(lambda x: f(x, 2.0) + f(x * x, 1.0))
+    found = (aj.function(gradient) if compiled else gradient)(0.5)
+    assert float(found) == pytest.approx(2.0 * np.cos(0.5) + 2.0 * 0.5 * np.cos(0.25))
+    assert float(f(1.0, 3.0)) == pytest.approx(3.0 * np.sin(1.0))

@@ -37,6 +37,7 @@ class _Specializing:
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self.sizes = sizes
         self.values: dict[int, Operand] = {}
+        self.stmts: dict[int, Stmt] = {}  # by the ids of those that they come from
 
     def func(self, func: Func) -> Func:
         block = self.block(func.block)
@@ -52,7 +53,10 @@ class _Specializing:
         args = tuple(self.operand(a) for a in stmt.args)
         blocks = tuple(map(self.block, stmt.blocks))
         results = tuple(self.operand(r) for r in stmt.results)
-        return stmt.replace(op=self.op(stmt.op), args=args, blocks=blocks, results=results, origin=None)
+        origin = None if stmt.origin is None else self.stmts.get(id(stmt.origin), stmt.origin)
+        new = stmt.replace(op=self.op(stmt.op), args=args, blocks=blocks, results=results, origin=origin)
+        self.stmts[id(stmt)] = new
+        return new
 
     def op(self, op: Op) -> Op:
         changes = {f.name: self.attribute(getattr(op, f.name)) for f in fields(op)}

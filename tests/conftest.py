@@ -7,10 +7,22 @@ The random programs of a run begin at a seed, which the head of the run prints. 
 import os
 import signal
 
+import pytest
+
 os.environ["ADJIT_VERIFY"] = "1"
 os.environ.setdefault("ADJIT_PROGRAMS_SEED", "0")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job that a shell runs in the background: Ctrl-C is part of the tests
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With ADJIT_DYNAMIC=first, functions are compiled for all sizes of their first argument: what is about one size does not apply."""
+    if os.environ.get("ADJIT_DYNAMIC", "auto") in ("auto", ""):
+        return
+    for item in items:
+        mark = item.get_closest_marker("one_size")
+        if mark is not None:
+            item.add_marker(pytest.mark.skip(reason=f"about programs for one size: {mark.args[0]}"))
 
 
 def pytest_report_header() -> str:

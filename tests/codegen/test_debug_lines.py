@@ -140,6 +140,7 @@ def test_without_the_switch_there_is_no_trace_of_it(program: Callable[[Any], Any
     assert not re.search(r"\t\.loc|\.debug_", seen.asm)
 
 
+@pytest.mark.one_size("compares texts of kernels")
 def test_lines_add_nothing_but_metadata(lines: None) -> None:
     marked = aj.function(elementwise).inspect(X).llvm
     aj.config.debug_lines = False

@@ -41,12 +41,14 @@ assert step.trace_count == 1
 
 
 @pytest.mark.parametrize("version", [(3, 14, 0, "final", 0), (3, 10, 0, "final", 0), (4, 0, 0, "final", 0)], ids=str)
+@pytest.mark.one_size("counts traces")
 def test_an_unknown_python_calls_through_python(version: tuple[object, ...]) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(version=version)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(not entry.available(), reason="calls go through Python")
+@pytest.mark.one_size("counts references to the types of one size")
 def test_results_own_their_types_and_calls_give_the_routes_back() -> None:
     double = aj.function(lambda x: (2.0 * x, -x))
     x = np.ones(3)

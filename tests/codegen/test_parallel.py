@@ -150,6 +150,7 @@ SHARED_OUT = {
 
 
 @pytest.mark.parametrize("name", SHARED_OUT)
+@pytest.mark.one_size("looks for chunks whose number is known")
 def test_what_is_shared_out_goes_to_all_threads(name: str) -> None:
     """The pool is told so many, and the bits are those of one thread, time and again."""
     fn, arrays = SHARED_OUT[name]

@@ -29,6 +29,7 @@ def expected(x: np.ndarray) -> np.ndarray:
     return np.asarray(many_kernels(x))
 
 
+@pytest.mark.one_size("counts the kernels of its program")
 def test_a_module_in_many_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = aj.function(many_kernels)
     np.testing.assert_allclose(whole(X), expected(X), rtol=1e-9)
@@ -98,6 +99,7 @@ def test_a_fork_waits_for_threads_that_compile() -> None:
     assert not workers.are_busy()
 
 
+@pytest.mark.one_size("counts the kernels of its program")
 def test_the_main_function_of_a_long_program_has_short_blocks() -> None:
     """LLVM takes a time that is quadratic in the length of a basic block."""
 

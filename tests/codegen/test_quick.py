@@ -37,6 +37,7 @@ def quick_of(f: aj.Function, shape: tuple[int, ...]) -> int:
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.one_size("asks up to which size calls keep the GIL")
 def test_short_calls_keep_the_gil_and_long_ones_do_not(name: str) -> None:
     fn, small, large = CASES[name]
     assert quick_of(aj.function(fn), small)
@@ -59,6 +60,7 @@ GENERAL: dict[str, tuple[Callable[[Any], Any], tuple[int | None, ...], int]] = {
 
 
 @pytest.mark.parametrize("name", GENERAL)
+@pytest.mark.one_size("only the first size is a symbol")
 def test_programs_for_all_sizes_keep_the_gil_at_small_ones(name: str) -> None:
     fn, shape, expected = GENERAL[name]
     f = aj.function(fn, input_signature=[aj.TensorSpec(shape, np.float64)])

@@ -68,6 +68,7 @@ def reached(follow: dict[str, list[str]], start: str) -> set[str]:
 
 @pytest.mark.parametrize("form", [aj.function, lambda f: aj.function(aj.value_and_grad(f))], ids=["forward", "gradient"])
 @pytest.mark.parametrize("fn", [predator_and_prey, as_a_vector, until_small])
+@pytest.mark.one_size("small arrays of known sizes are kept in registers")
 def test_nothing_is_called_or_copied(fn: Callable[..., Any], form: Callable[..., Any]) -> None:
     found = list(loops_of(form(fn).inspect(P).llvm))
     assert found

@@ -31,6 +31,7 @@ def test_scalars_are_values() -> None:
     assert found(1.0, 2.0) == float(bump(1.0, 2.0))
 
 
+@pytest.mark.one_size("compares bits with a program for one size")
 def test_arrays_are_pointers() -> None:
     slope = aj.function(aj.value_and_grad(lambda x, n: np.sum(np.sin(x) ** n)))
     found = slope.address(np.zeros(5), 3)

@@ -53,6 +53,7 @@ def products(x: Any) -> Any:
     return x
 
 
+@pytest.mark.one_size("the memory for packing is that of the largest blocks")
 def test_compiled_code_keeps_less() -> None:
     """A matrix for each of twenty products, or one for each of four calls and those of one call."""
     x = np.eye(100)

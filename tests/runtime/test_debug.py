@@ -37,8 +37,9 @@ def test_forward() -> None:
     assert f.debug(x, x).item() == 12.0
 
 
-def test_backward_names_the_forward_op() -> None:
-    @aj.function
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_backward_names_the_forward_op(dynamic: bool) -> None:
+    @aj.function(dynamic=dynamic)
     def step(x: Any) -> Any:
         return aj.grad(lambda x: np.sqrt(x * 2.0).sum())(x)
 

@@ -277,6 +277,7 @@ def test_dynamic_false_compiles_for_each_size():
         aj.function(lambda x: x, dynamic="always")
 
 
+@pytest.mark.one_size("the default is another one")
 def test_auto_is_the_default():
     f = aj.function(lambda x: np.sum(x * x))
     for n in (3, 4, 5, 9):
@@ -295,7 +296,7 @@ def test_the_default_is_a_setting(monkeypatch):
 
 
 def test_the_first_argument_can_be_made_symbolic_by_a_setting(monkeypatch):
-    """With ADJIT_DYNAMIC=first, other tests run with sizes of their first argument as symbols."""
+    """With ADJIT_DYNAMIC=first, other tests run with sizes of their first argument as symbols, except those marked as `one_size`."""
     monkeypatch.setattr(aj.config, "dynamic", "first")
     f = aj.function(lambda x, y: np.sum(x, 0) + y)
     np.testing.assert_array_equal(f(np.ones((5, 3)), np.ones(3)), np.full(3, 6.0))
@@ -304,6 +305,7 @@ def test_the_first_argument_can_be_made_symbolic_by_a_setting(monkeypatch):
     assert reason.startswith("  not for all sizes: T = 3: T-3 == 0 is decided at ")
 
 
+@pytest.mark.one_size("counts traces")
 def test_open_sizes_of_a_signature_are_general_at_once():
     f = aj.function(lambda x, y: x * 2 + y, input_signature=[aj.TensorSpec([None, 3], "f8"), aj.TensorSpec([3], "f8")])
     g = aj.function(lambda x, n: x * n)

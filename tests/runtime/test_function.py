@@ -35,6 +35,7 @@ def test_results_are_tensors_and_the_function_keeps_its_name() -> None:
 # ---- cache
 
 
+@pytest.mark.one_size("counts traces")
 def test_traces_once_per_type() -> None:
     f = aj.function(lambda x, s: x * s)
     for s in (1.0, 2.0, 3.0):

@@ -31,6 +31,7 @@ def branching(x: Any) -> Any:
 X = np.ones((4, 3), "f4")
 
 
+@pytest.mark.one_size("compares texts")
 def test_stages() -> None:
     before = W.numpy().tolist()
     seen = step.inspect(X)

@@ -68,6 +68,7 @@ def test_f_strings_show_the_values_of_the_run(capsys: pytest.CaptureFixture[str]
         assert capsys.readouterr().out == f"loss {total} | run: {total:8.3f} {{{x}}} | {total!s:>6} | 1.50\n"
 
 
+@pytest.mark.one_size("prints a shape")
 def test_an_f_string_that_is_not_printed_says_that_its_values_are_traced() -> None:
     @aj.function
     def f(x):

@@ -43,6 +43,7 @@ def profiled() -> Profile:
     return profile
 
 
+@pytest.mark.one_size("compares bits with a program for one size")
 def test_it_trains_nothing() -> None:
     w, step = make()
     before = w.numpy().copy()
@@ -55,6 +56,7 @@ def test_it_trains_nothing() -> None:
     assert (w.numpy() == fresh.numpy()).all()
 
 
+@pytest.mark.one_size("counts traces")
 def test_a_function_that_runs_for_all_sizes_is_profiled_for_one() -> None:
     f = aj.function(lambda x: np.sum(np.sin(x) * x))
     for n in (100, 1000, 2000):

@@ -147,6 +147,7 @@ def test_dicts_are_seen_in_their_own_order(number: Any) -> None:
     assert [float(aj.function(lambda **named: digits(named))(**tree)) for tree in trees] == [123.0, 312.0]
 
 
+@pytest.mark.one_size("counts traces")
 def test_dicts_in_another_order_go_the_short_way_after_their_own_trace() -> None:
     f = aj.function(digits)
     one, two = {"weight": A, "bias": A + 7}, {"bias": A + 7, "weight": A}
@@ -367,6 +368,7 @@ def test_threads_share_an_entry(fn: Callable[..., Any], expected: float) -> None
     assert not wrong
 
 
+@pytest.mark.one_size("counts traces")
 def test_hundreds_of_arrays_and_variables_go_the_short_way() -> None:
     tree = {f"x{k}": [np.full(2, float(k))] for k in range(300)}
     variables = [aj.Variable(np.zeros(2)) for _ in range(300)]

@@ -88,6 +88,7 @@ class TestInputSignature:
 
 
 class TestConcreteFunctions:
+    @pytest.mark.one_size("prints signatures")
     def test_from_arrays_specs_and_static_values(self) -> None:
         f = aj.function(lambda x, kind: x * 2.0 if kind == "double" else x)
         double = f.get_concrete_function(aj.TensorSpec([2], "f64"), "double")
@@ -114,6 +115,7 @@ class TestConcreteFunctions:
         with pytest.raises(ShapeError, match="each size"):
             some.inspect()
 
+    @pytest.mark.one_size("prints signatures")
     def test_of_the_input_signature_and_of_methods(self) -> None:
         class Model:
             scale = 3.0
@@ -126,6 +128,7 @@ class TestConcreteFunctions:
         assert concrete.pretty_printed_signature() == "__call__(x: f32[2]) -> f32[2]"
         assert concrete(np.ones(2, "f4")).tolist() == [3.0, 3.0]
 
+    @pytest.mark.one_size("prints signatures")
     def test_a_function_prints_all_its_signatures(self) -> None:
         f = aj.function(lambda x, n=1: (x, x), name="pair")
         f(np.ones(2), n="a")

@@ -269,6 +269,7 @@ def is_undecidable(what: str) -> bool:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.one_size("each change breaks a plan of known sizes")
 def test_broken_programs_are_rejected(name: str) -> None:
     count, accepted = 0, []
     for program in programs(name):
@@ -301,6 +302,7 @@ def test_chunks_may_not_write_the_same_elements() -> None:
         check(program)
 
 
+@pytest.mark.one_size("breaks a plan of known sizes")
 def test_the_compiler_names_the_line_of_a_broken_program(monkeypatch: pytest.MonkeyPatch) -> None:
     from adjit.codegen.loops import nest as planner
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 
 import adjit as aj
 from adjit.codegen.program import loops_text
 
 
+@pytest.mark.one_size("the text has known sizes")
 def test_sums_of_rows() -> None:
     executable = aj.function(lambda x: np.sum(np.tanh(x), 1)).inspect(np.ones((3, 19)))._executable
     assert loops_text(executable.optimized, executable.target._replace(vector_bytes=32)) == (
@@ -55,6 +57,7 @@ def test_every_kind_of_kernel_is_shown() -> None:
     assert len(re.findall(r"^kernel ", loops, re.M)) > 4
 
 
+@pytest.mark.one_size("the text has known sizes")
 def test_a_product_in_tiles() -> None:
     executable = aj.function(lambda x, y: x @ y).inspect(np.ones((9, 4)), np.ones((4, 8)))._executable
     assert loops_text(executable.optimized, executable.target._replace(vector_bytes=32, vector_registers=16)) == (
@@ -81,12 +84,14 @@ kernel k0(%p0: 576 bytes, %p1: 288 bytes, %p2: 256 bytes) {
     )
 
 
+@pytest.mark.one_size("the text has known sizes")
 def test_a_large_product_is_a_call() -> None:
     """One that no number of threads divides into strips of equal size: all threads compute it together."""
     loops = aj.function(lambda x: x @ x).inspect(np.ones((607, 607))).loops
     assert re.search(r"call \S+ writes %p0\[607\*i0 \+ i1\] for i0 in 0\.\.607, i1 in 0\.\.607 reads %p1\[", loops)
 
 
+@pytest.mark.one_size("the text has known sizes")
 def test_narrow_borders_are_not_vectorised_across_rows() -> None:
     """The first column of a roll is read and written element by element in any case: vectors of it would only be more code."""
     loops = aj.function(lambda x: np.tanh(np.roll(x, 1, 1) + x)).inspect(np.ones((32, 40))).loops

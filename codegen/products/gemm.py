@@ -63,9 +63,9 @@ class _Gemm(Panels):
     # ---- the micro-kernel
 
     def micros(self) -> list[str]:
-        """The micro-kernels; wide tiles also have one for edges with few rows, and all have one for edges of a single vector."""
-        heights = sorted({self.mr, self.low})
-        return [self.micro(packed, height, vectors) for packed in (False, True) for height in heights for vectors in range(1, VECTORS + 1)]
+        """The micro-kernels: for whole tiles, for edges with few rows, and for edges of a single vector."""
+        shapes = sorted({(self.mr, VECTORS), (self.low, VECTORS), (self.mr, 1)})
+        return [*(self.micro(packed, *shape) for packed in (False, True) for shape in shapes), self.copy_edge()]
 
     def micro(self, packed: bool, height: int, vectors: int) -> str:
         """A tile of c, from a packed as [k][MR] or MR rows read in place (`row` apart), and b packed as [k][NR]; added to c unless `first`.
@@ -81,62 +81,76 @@ class _Gemm(Panels):
         self.rows = None
         if not packed:
             self.rows = [self.at(text, "%a", text.define(f"mul i64 %row, {self.smin(text, str(r), last)}")) for r in range(height)]
-        whole = text.define(f"and i64 %depth, -{UNROLL}")
+        unroll = UNROLL if vectors == VECTORS else 1
+        whole = text.define(f"and i64 %depth, -{unroll}")
         acc = [["zeroinitializer"] * vectors for _ in range(height)]
-        acc = self.steps(text, acc, "0", whole, UNROLL)
-        acc = self.steps(text, acc, whole, "%depth", 1)
-        full = text.define(f"icmp eq i64 %m, {height}")
-        wide = text.define(f"icmp eq i64 %n, {vectors * self.lanes}")
-        both = text.define(f"and i1 {full}, {wide}")
+        acc = self.steps(text, acc, "0", whole, unroll)
+        if unroll > 1:
+            acc = self.steps(text, acc, whole, "%depth", 1)
         is_copied = text.define("icmp ne ptr %copy, null")
-        inside, edge, add, whole_tile, done = (text.fresh_label() for _ in range(5))
-        text.put(f"br i1 {both}, label %{inside}, label %{edge}")
-        text.start(inside)
-        places = [(r, v) for r in range(height) for v in range(vectors)]
+        if vectors == VECTORS:
+            full = text.define(f"icmp eq i64 %m, {height}")
+            wide = text.define(f"icmp eq i64 %n, {vectors * self.lanes}")
+            inside, edge = text.fresh_label(), text.fresh_label()
+            text.put(f"br i1 {text.define(f'and i1 {full}, {wide}')}, label %{inside}, label %{edge}")
+            text.start(inside)
+            self.store_whole(text, acc, is_copied)
+            text.put("ret void")
+            text.start(edge)
+        self.store_edge(text, acc, is_copied)
+        text.put("ret void")
+        params = "ptr %a, i64 %row, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first, ptr %copy"
+        return self.function(f"internal void @{self.micro_name(packed, height, vectors)}({params})", text)
+
+    def store_whole(self, text: Text, acc: list[list[str]], is_copied: str) -> None:
+        before, add, whole_tile = text.block, text.fresh_label(), text.fresh_label()
+        places = [(r, v) for r, row in enumerate(acc) for v in range(len(row))]
         text.put(f"br i1 %first, label %{whole_tile}, label %{add}")
         text.start(add)
         old = {place: self.load(text, self.tile_at(text, "%c", *place)) for place in places}
         added = {(r, v): text.define(f"fadd {self.vector} {acc[r][v]}, {old[r, v]}") for r, v in places}
         text.jump(whole_tile)
         text.start(whole_tile)
-        values = {(r, v): text.define(f"phi {self.vector} [{acc[r][v]}, %{inside}], [{added[r, v]}, %{add}]") for r, v in places}
+        values = {(r, v): text.define(f"phi {self.vector} [{acc[r][v]}, %{before}], [{added[r, v]}, %{add}]") for r, v in places}
         for place, value in values.items():
             text.put(f"store {self.vector} {value}, ptr {self.tile_at(text, '%c', *place)}, align {self.align}")
         with only_if(text, is_copied):
             for place, value in values.items():
                 text.put(f"store {self.vector} {value}, ptr {self.tile_at(text, '%copy', *place)}, {self.past_cache}")
-        text.jump(done)
-        text.start(edge)
-        masks = [self.mask(text, "%n", v) for v in range(vectors)]
+
+    def store_edge(self, text: Text, acc: list[list[str]], is_copied: str) -> None:
+        """The same for the first %m rows and %n columns of a tile."""
+        done = text.fresh_label()
+        masks = [self.mask(text, "%n", v) for v in range(len(acc[0]))]
         read = [self.only(text, mask, text.define("xor i1 %first, true")) for mask in masks]
-        for r in range(height):
+        for r, row in enumerate(acc):
             following = text.fresh_label()
             text.put(f"br i1 {text.define(f'icmp slt i64 {r}, %m')}, label %{following}, label %{done}")
             text.start(following)
-            for v in range(vectors):
+            for v, value in enumerate(row):
                 target = self.tile_at(text, "%c", r, v)
-                total = text.define(f"fadd {self.vector} {acc[r][v]}, {self.masked_load(text, target, read[v])}")
+                total = text.define(f"fadd {self.vector} {value}, {self.masked_load(text, target, read[v])}")
                 self.masked_store(text, total, target, masks[v])
-                with only_if(text, is_copied):  # not by a mask: CPUs are slow to find out that nothing is stored to null
-                    self.masked_store(text, total, self.tile_at(text, "%copy", r, v), masks[v])
         text.jump(done)
         text.start(done)
+        with only_if(text, is_copied):
+            text.put(f"call void @copy_edge_{self.name}(ptr %c, ptr %copy, i64 %ldc, i64 %m, i64 %n)")
+
+    def copy_edge(self) -> str:
+        text = Text(self.target)
+        with Loop(text, "0", "%m") as rows, Loop(text, "0", "%n") as columns:
+            place = text.define(f"add i64 {text.define(f'mul i64 {rows.index}, %ldc')}, {columns.index}")
+            value = text.define(f"load {self.scalar}, ptr {self.at(text, '%c', place)}")
+            text.put(f"store {self.scalar} {value}, ptr {self.at(text, '%copy', place)}")
         text.put("ret void")
-        params = "ptr %a, i64 %row, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first, ptr %copy"
-        return self.function(f"internal void @{self.micro_name(packed, height, vectors)}({params})", text)
+        return self.function(f"internal void @copy_edge_{self.name}(ptr %c, ptr %copy, i64 %ldc, i64 %m, i64 %n)", text)
 
     def tile_at(self, text: Text, corner: str, row: int, vector: int) -> str:
         return self.at(text, self.at(text, corner, text.define(f"mul i64 %ldc, {row}")), str(vector * self.lanes))
 
-    def chosen_micro(self, text: Text, is_packed: str, height: int, columns: str) -> str:
-        """The micro-kernel for tiles of a height, with so many vectors as the columns need."""
-        found = ""
-        for vectors in range(VECTORS, 0, -1):
-            names = (self.micro_name(packed, height, vectors) for packed in (True, False))
-            micro = text.define(f"select i1 {is_packed}, {', '.join(f'ptr @{name}' for name in names)}")
-            suffices = text.define(f"icmp sle i64 {columns}, {vectors * self.lanes}")
-            found = text.define(f"select i1 {suffices}, ptr {micro}, ptr {found}") if found else micro
-        return found
+    def chosen_micro(self, text: Text, is_packed: str, height: int, vectors: int) -> str:
+        names = (self.micro_name(packed, height, vectors) for packed in (True, False))
+        return text.define(f"select i1 {is_packed}, {', '.join(f'ptr @{name}' for name in names)}")
 
     def micro_name(self, packed: bool, height: int, vectors: int) -> str:
         return f"{'packed' if packed else 'plain'}{height}x{vectors}_{self.name}"
@@ -217,6 +231,8 @@ class _Gemm(Panels):
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
             into = self.at(text, packed, text.define(f"mul i64 {loop.index}, {depth}"))
             self.pack_rows(text, from_, row, column, into, count, depth)
+        thin = self.chosen_micro(text, is_packed, self.mr, 1)
+        by_height = [self.chosen_micro(text, is_packed, rows_, VECTORS) for rows_ in (self.mr, self.low)]
         strips = text.define(f"select i1 {is_packed}, ptr {packed}, ptr {source}")
         between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # distance between strips, divided by MR
         with Loop(text, left_most, right_most, span) as wide:
@@ -229,7 +245,8 @@ class _Gemm(Panels):
                 right = text.define(f"mul i64 {across.index}, {self.nr}")
                 at = text.define(f"add i64 {left}, {right}")
                 columns = self.smin(text, text.define(f"sub i64 {n}, {at}"), str(self.nr))
-                micro, low = (self.chosen_micro(text, is_packed, h, columns) for h in (self.mr, self.low))
+                is_thin = text.define(f"icmp sle i64 {columns}, {self.lanes}")
+                micro, low = (text.define(f"select i1 {is_thin}, ptr {thin}, ptr {wide_enough}") for wide_enough in by_height)
                 panel = self.at(text, b, text.define(f"mul i64 {at}, {depth}"))
                 first_tile = self.at(text, corner, right)
                 first_copy = self.at(text, copy, text.define(f"add i64 {target}, {at}"))

@@ -295,6 +295,8 @@ class ListCarry(Carry):
                 OutOfRoomError.__name__,
             )
         full = TracedList.of(out, self.room, self.form.rows)
+        for slot, buffer in zip(self.slots, full.buffers, strict=False):
+            slot.left = buffer  # knows whose memory its rows stand for
         leaves = [*(resized(buffer, self.room) for buffer in full.buffers), *([] if self.steady else [full.length])]
         return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]
 
@@ -309,6 +311,9 @@ class ListCarry(Carry):
             value = self.before if isinstance(self.before, TracedList) else super().result(results)
             return GrowingList(value) if self.probed and type(value) is list else value
         left = [next(results) for _ in self.slots]
+        for slot, buffer in zip(self.slots, left, strict=True):
+            if isinstance(buffer, Traced) and isinstance(slot.init, Traced) and slot.init.memory:
+                set_memory(buffer, (*buffer.memory, *slot.init.memory))
         if not self.steady:
             return TracedList(self.form, left[:-1], left[-1])
         least, most = bounds(self.before)

@@ -22,6 +22,7 @@ from .frames import user_location
 from .list_items import Chunk, Kept, Rows, filled, one_row, resized
 from .pytree import flatten, register_pytree_node
 from .regions import conform, is_traced
+from .sharing import memory_of, set_memory
 from .trace import Traced, current_trace
 from .traced import WeakSplat
 
@@ -248,10 +249,21 @@ class TracedList(Sequence[Any]):
             out.base, out.offset = self.base, self.offset + sum(len(chunk.rows) for chunk in self.chunks)
         else:
             out.base, out.offset = length, 0
+        out.hold(self)
         out.chunks, out.sealed = [], 0
         if self.home is current_trace():
             self.become(out)
         return out
+
+    def hold(self, before: TracedList) -> None:
+        """Record that the rows stand for the items of `before`: in Python, a list has the arrays themselves, and sees writes to them."""
+        for j, buffer in enumerate(self.buffers):
+            items = [row[j] for chunk in before.chunks for row in chunk.rows]
+            arrays = [root for item in items if getattr(item, "shape", ()) for root in memory_of(item)]
+            old = before.buffers[j]
+            arrays += old.memory if isinstance(old, Traced) else ()
+            if arrays and isinstance(buffer, Traced):
+                set_memory(buffer, tuple({id(root): root for root in arrays}.values()))
 
     def put(self, place: int | Operand, chunk: Chunk) -> None:
         for j, row in enumerate(chunk.rows):
@@ -267,6 +279,7 @@ class TracedList(Sequence[Any]):
             empty = Literal(0, kind.type.with_shape((missing, *kind.type.shape)))
             full = empty if missing == capacity else ops.concatenate([buffer, empty], 0)
             out.buffers[i] = full if missing else buffer
+        out.hold(self)
         return out
 
     # ---- the whole list

@@ -12,12 +12,13 @@ import numpy as np
 from adjit.ir.errors import TraceError
 from adjit.ir.location import Location
 
+from ..contents import same_bits
 from ..frames import location_in, user_location
 from ..growing import GrowingList, TracedList
 from ..pytree import find_node_type
 from ..regions import UNDEFINED, RegionOutput
 from ..sharing import double
-from .heap import Heap, Named, Position, Thing
+from .heap import Heap, Named, Position, Thing, items_of
 from .places import Assignable, Attribute, Global, Variable, not_followed, put_back
 from .rewrite import RESULT
 
@@ -200,10 +201,14 @@ def own(value: Any, inner: Callable[[Any], Any] | None = None) -> Any:
 
 
 def keep_identity(before: Any, left: Sequence[Any], origin: Callable[[Any], Any], value: Any) -> Any:
-    """Keep the identity of a list or dict that was changed, not replaced, and of those nested in it: others may refer to them."""
-    kinds = (list, dict, TracedList)
+    """Keep the identity of a list, dict or array that was changed, not replaced, and of those nested in it: others may refer to them."""
+    kinds = (list, dict, TracedList, np.ndarray)
     if type(before) not in kinds or type(value) is not type(before) or any(origin(x) is not before for x in left) or value is before:
         return value
+    if isinstance(before, np.ndarray):
+        if not same_bits(before, value):
+            before[...] = value
+        return before
     if isinstance(before, TracedList):
         before.become(value)
         return before
@@ -217,15 +222,22 @@ def keep_identity(before: Any, left: Sequence[Any], origin: Callable[[Any], Any]
 
 def paired(copy: Any, original: Any, out: dict[int, Any]) -> dict[int, Any]:
     """Map the id of each container in a copy of a structure to its original, where their structures match."""
-    if isinstance(original, list | dict | TracedList) and isinstance(copy, list | dict | TracedList):
+    kinds = (list, dict, tuple, TracedList, np.ndarray)
+    if isinstance(original, kinds) and isinstance(copy, kinds):
         out[id(copy)] = original
-        if isinstance(copy, dict) and isinstance(original, dict):
-            for key in copy.keys() & original.keys():
-                paired(copy[key], original[key], out)
-        elif isinstance(copy, list) and isinstance(original, list):
-            for a, b in zip(list.__iter__(copy), list.__iter__(original)):
-                paired(a, b, out)
+        for _, inner, was in common(copy, original):
+            paired(inner, was, out)
     return out
+
+
+def common(copy: Any, original: Any) -> Iterable[tuple[Any, Any, Any]]:
+    """The indices or keys of two structures, with the items of both."""
+    if isinstance(copy, dict) and isinstance(original, dict):
+        return [(key, copy[key], original[key]) for key in copy.keys() & original.keys()]
+    sequences = (list, tuple, deque)
+    if isinstance(copy, sequences) and isinstance(original, sequences):
+        return list(zip(range(len(copy)), items_of(copy), items_of(original), strict=False))
+    return []
 
 
 def check_arguments(arguments: Names, names: Names, before: Sequence[Any], after: Sequence[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from .state import (
     Watch,
     assigned_line,
     check_arguments,
+    common,
     containers,
     entry,
     held_in,
@@ -175,6 +176,7 @@ class Trips:
         self.parted: set[tuple[int, int]] = set()
         self.start = [own(value) if isinstance(value, list | dict | deque | TracedList) else value for value in self.values]
         self.given: list[Any] = []
+        self.knots: list[Knots | None] = []
         self.left: list[Any] = []
         self.touched: set[int] = set()  # variables whose objects an iteration changed in place
 
@@ -186,7 +188,8 @@ class Trips:
         for i, other in self.shared.items():
             given[i] = given[other]
         held = [Thing("", x) if isinstance(x, list | dict | deque | TracedList) else None for x in given]
-        inside = [(i, Thing("", x)) for i in self.tangled for x in containers(given[i])]
+        names = [e.name for e in loop.entries]
+        self.knots = [None if i in self.shared else Knots(names[i], x, self.values[i], self.tangled) for i, x in enumerate(given)]
         loop.state.write(given)
         if loop.flag:
             loop.flag.write([False])
@@ -195,8 +198,8 @@ class Trips:
         except BaseException:
             self.watch.heap.restore()
             raise
-        for i, thing in inside:
-            if thing.changed():
+        for i, knots in enumerate(self.knots):
+            if knots is not None and knots.changed():
                 raise not_followed(loop.entries[i].name, self.values[i])
         self.touched |= {i for i, thing in enumerate(held) if thing is not None and thing.changed()}
         self.given, self.left = given, self.watch.look().values
@@ -222,7 +225,11 @@ class Trips:
                 continue
             before = self.values[i]
             origins = paired(self.given[i], before, {}) if self.given else {}
-            out[i] = keep_identity(before, self.left[i : i + 1], lambda x, known=origins: known.get(id(x), x), value)  # type: ignore[misc]
+            origin = lambda x, known=origins: known.get(id(x), x)  # noqa: E731
+            knots = self.knots[i] if self.knots else None
+            if knots is not None:
+                value = knots.put_back(value, before, self.left[i], origin)
+            out[i] = keep_identity(before, self.left[i : i + 1], origin, value)
             if i in self.touched:
                 self.check_held(i, out[i])
         self.loop.state.write(out)
@@ -235,10 +242,58 @@ class Trips:
             raise not_followed(self.loop.entries[i].name, self.values[i])
 
 
-def tangled(values: Sequence[Any]) -> list[int]:
-    """Return which values contain a container that occurs in several places: an iteration gets a separate copy for each."""
-    where: dict[int, list[int]] = {}
-    for i, value in enumerate(values):
-        for x in containers(value):
-            where.setdefault(id(x), []).append(i)
-    return sorted({i for places in where.values() if len(places) > 1 for i in places})
+def tangled(values: Sequence[Any]) -> set[int]:
+    """Return the ids of containers that occur in several places: an iteration gets a separate copy for each."""
+    times = Counter(id(x) for value in values for x in containers(value))
+    return {key for key, count in times.items() if count > 1}
+
+
+class Knots:
+    """The containers in an iteration's copy of a variable that occur elsewhere too: a change would have to be seen there.
+
+    Replacing one in a list or dict counts as a change: an array that is written to is replaced by a new one.
+    """
+
+    def __init__(self, name: str, copy: Any, original: Any, tangled: set[int]) -> None:
+        self.name = name
+        self.tangled = tangled
+        self.things: list[Thing] = []
+        self.places: list[tuple[Any, Any, Any]] = []  # a list or dict, an index or key, and what is there
+        if tangled:
+            self.find(copy, original)
+
+    def find(self, copy: Any, original: Any) -> None:
+        if id(original) in self.tangled:
+            self.things += [Thing("", x) for x in containers(copy)]
+            return
+        for key, inner, was in common(copy, original):
+            if id(was) in self.tangled:
+                self.places.append((copy, key, inner))
+            self.find(inner, was)
+
+    def put_back(self, value: Any, original: Any, left: Any, origin: Callable[[Any], Any]) -> Any:
+        """Return the result of the loop with the original containers, which it has not changed: others refer to them.
+
+        `left` is what an iteration leaves; `origin` returns the original of a copy.
+        """
+        if origin(left) is not original or not any(id(x) in self.tangled for x in containers(original) if x is not original):
+            return value
+        parts = [inner for _, inner, _ in common(value, original)]
+        if len(parts) != len(original):
+            raise not_followed(self.name, original)
+        for k, (key, inner, was) in enumerate(common(value, original)):
+            parts[k] = was if id(was) in self.tangled else self.put_back(inner, was, left[key], origin)
+            if not isinstance(value, tuple):
+                value[key] = parts[k]
+        return tuple(parts) if type(value) is tuple else value
+
+    def changed(self) -> bool:
+        return any(thing.changed() for thing in self.things) or any(at(holder, key) is not item for holder, key, item in self.places)
+
+
+def at(holder: Any, key: Any) -> Any:
+    """The item of a list or dict, or UNDEFINED."""
+    try:
+        return holder[key]
+    except LookupError:
+        return UNDEFINED

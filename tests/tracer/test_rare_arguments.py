@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from tests.tracer.running import run_eager, run_traced, same
+from tests.tracer.running import run_eager, run_traced, same, trace
 
 X = np.array([1.5, -2.0, 0.5, 3.0])
 M = np.array([[2.0, 1.0, 0.5], [0.25, -3.0, 1.0], [1.0, 4.0, 2.5]])
@@ -61,6 +61,10 @@ ANSWERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "index of an empty list": (lambda x: x[[]], (W,)),
     "index of a long list": (lambda x: x[[0, 1, 2, 0, 1, 2, 0, 1, 2, 0]], (W,)),
     "linspace of integers": (lambda x: np.linspace(x[0], x[3], 4, dtype=np.int64), (X,)),
+    "choose, wrapped": (lambda i, x: np.choose(i, [x, x * 2.0], mode="wrap"), (I - 1, X[:3])),
+    "choose, clipped": (lambda i, x: np.choose(i - 1, [x, x * 2.0], mode="clip"), (I, X[:3])),
+    "bincount of bytes": (lambda i: np.bincount(i.astype("u1"), minlength=4), (I,)),
+    "repeat by an array": (lambda x: np.repeat(x, np.array([1, 0, 2, 1])), (X,)),
     "accumulate": (lambda x: np.maximum.accumulate(x, axis=1), (W,)),
 }
 
@@ -109,3 +113,47 @@ def test_the_largest_of_no_axes_is_the_array() -> None:
     z = np.array([1.0 + 2.0j, 3.0 - 1.0j])
     for call in (np.max, np.min):
         same(np.asarray(call(aj.tensor(z), axis=())), call(z, axis=()))
+
+
+def test_put_along_no_axis() -> None:
+    for f in (aj.put_along_axis, aj.function(aj.put_along_axis, static=("axis",))):
+        wanted = W.copy()
+        np.put_along_axis(wanted, np.array([1, 7]), -1.0, None)
+        same(np.asarray(f(W, np.array([1, 7]), -1.0, axis=None)), wanted)
+
+
+def test_sets_of_nothing_are_padded() -> None:
+    f = aj.function(lambda x: (aj.setdiff1d(x[:0], x, size=2), aj.setdiff1d(x[:0], x, size=2, fill_value=7.0)))
+    same(aj.tree_map(np.asarray, f(X)), (np.zeros(2), np.full(2, 7.0)))
+
+
+def test_a_traced_mask_adds_where_it_holds() -> None:
+    f = aj.function(lambda x: x.at[x > 1.0].add(10.0))
+    np.testing.assert_array_equal(f(W), np.where(W > 1.0, W + 10.0, W))
+    g = aj.function(lambda x: x.at[x[:, 1] > 1.0].add(10.0))
+    np.testing.assert_array_equal(g(W), np.where((W[:, 1] > 1.0)[:, None], W + 10.0, W))
+
+
+@pytest.mark.parametrize(("n", "k"), [(5, 2), (5, 5), (300, 1), (300, 150)])
+def test_the_largest_of_few_and_of_many(n: int, k: int) -> None:
+    x = np.random.default_rng(n + k).permutation(n).astype(float)
+    values, places = aj.function(lambda x: aj.top_k(x, k))(x)
+    np.testing.assert_array_equal(values, np.sort(x)[::-1][:k])
+    np.testing.assert_array_equal(places, np.argsort(-x)[:k])
+
+
+def test_prints_of_examples_are_printed_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        print("x =", x)
+        return x * 2.0
+
+    for mapped in (aj.vmap(f), aj.function(aj.vmap(f))):
+        mapped(np.array([1.5, 2.5]))
+        assert capsys.readouterr().out == "x = 1.5\nx = 2.5\n"
+
+
+def test_more_than_2_to_the_32_elements_are_counted_in_64_bits() -> None:
+    key = np.array([1, 2], "u4")
+    small, large = (trace(lambda k, n=n: aj.random.bits(k, (n,)), key).func for n in (2**20, 2**33))
+    assert [str(s.result.type.dtype) for s in small.stmts if s.op.name == "iota"] == ["uint32"]
+    assert [str(s.result.type.dtype) for s in large.stmts if s.op.name == "iota"] == ["uint64"]

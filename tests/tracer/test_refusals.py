@@ -21,8 +21,13 @@ ONE = np.float64(1.0)
 
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
 
+
 # what the message must hold -> a program of NumPy, and its arguments
 REFUSED: dict[str, Case] = {
+    "eigh: UPLO must be 'L' or 'U', not 'X'": (lambda x: np.linalg.eigh(x, "X"), (S,)),
+    "median: f64[0] has no elements along axis None": (lambda x: np.median(x[:0]), (X,)),
+    "concatenate: zero-dimensional operands": (lambda x: np.concatenate([x[0], x[1]]), (X,)),
+    "solve: the matrices must be square, not f64[3]": (lambda x: np.linalg.solve(x, x), (X,)),
     "take: mode 'upwards'; raise, wrap and clip": (lambda x: np.take(x, [0], mode="upwards"), (X,)),
     "take_along_axis: indices of rank 1 for an array of rank 2": (lambda x, i: np.take_along_axis(x, i, 0), (M, I)),
     "searchsorted: the sorted operand must be a vector, not f64[3,4]": (lambda x: np.searchsorted(x, 1.0), (M,)),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import adjit as aj
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
@@ -16,9 +17,15 @@ M = np.arange(12.0).reshape(3, 4)
 S = np.array([[2.0, 1.0], [0.5, 3.0]])
 I = np.array([0, 2, 1])
 IMAGE, FILTER = np.ones((1, 5, 2)), np.ones((2, 2, 3))
+EYE = scipy.sparse.eye_array(3)
 KEY = np.array([1, 2], "u4")
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception]]] = {
+    "einsum: needs subscripts and operands": (lambda x: x + aj.einsum(), (X,), ShapeError),
+    "isdtype: 'float' is not a kind of dtypes": (lambda x: x * aj.isdtype(x.dtype, "float"), (X,), ValueError),
+    "a single bool is not an index": (lambda x: x[np.bool_(True)], (X,), UnsupportedError),
+    "solve_triangular: the matrices must be square, not f64[3]": (lambda x: aj.linalg.solve_triangular(x, x), (X,), ShapeError),
+    "the matrix is singular": (lambda x: aj.linalg.solve_triangular(x * 0.0, x), (S,), aj.SingularMatrixError),
     "expm: takes square matrices, not f64[3,4]": (lambda x: aj.linalg.expm(x), (M,), ShapeError),
     "sqrtm: takes square matrices, not f64[3]": (lambda x: aj.linalg.sqrtm(x), (X,), ShapeError),
     "solve_triangular: trans must be 0, 1": (lambda x: aj.linalg.solve_triangular(x, x, trans=2), (S,), ShapeError),
@@ -90,3 +97,17 @@ def test_a_refusal_says_why(message: str) -> None:
     assert message in str(traced.value)
     if isinstance(traced.value, aj.AdjitError):
         assert "test_refusals_beyond_numpy.py" in str(traced.value)
+
+
+def test_refusals_of_traces_alone() -> None:
+    """Where eager tensors leave the answer to another library."""
+
+    def multiplied_in_place(i: Any) -> Any:
+        y = i * 1
+        np.multiply.at(y, [0], 0.5)
+        return y
+
+    with pytest.raises(DTypeError, match=r"np.multiply.at: the result, float64, would lose its kind in i64\[3\]"):
+        aj.function(multiplied_in_place)(I)
+    with pytest.raises(ShapeError, match=r"a sparse array of shape \(3, 3\) @ f64\[2,2,2\]; one with two axes"):
+        aj.function(lambda x: EYE @ x)(np.ones((2, 2, 2)))

@@ -121,7 +121,7 @@ def walrus_returned_in_a_loop(x):
     return x
 
 
-@effect((1.0,), (-1.0,), refused=True)
+@effect((1.0,), (-1.0,))
 def walrus_and(x):
     if x > -5 and (y := x * 2) > 0:
         return y

@@ -125,18 +125,33 @@ class Jumps:
         return Lowered(out, flags)
 
     def spread(self, stmt: ast.stmt) -> list[ast.stmt] | None:
-        """Expand conditional expressions that bind names, and `match`, to `if` statements; None for all other statements."""
+        """Expand conditional expressions and `and`, `or` that bind names, and `match`, to `if` statements; None for other statements."""
         match stmt:
-            case ast.Return(value=ast.IfExp() as value) if Usage.of([value.body, value.orelse]).binds:
+            case ast.If(test=ast.BoolOp() as test) if may_bind(test):
+                first, rest = parted(test)
+                inner: list[ast.stmt] = [placed(ast.If(rest, stmt.body, stmt.orelse), stmt)]
+                if isinstance(test.op, ast.And):
+                    return [placed(ast.If(first, inner, deepcopy(stmt.orelse)), stmt)]
+                return [placed(ast.If(first, deepcopy(stmt.body), inner), stmt)]
+            case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=test)) if may_bind(test):
+                return [placed(ast.If(test, stmt.orelse or [placed(ast.Pass(), stmt)], stmt.body), stmt)]
+            case ast.Return(value=ast.IfExp() | ast.BoolOp() as value) if may_bind(value):
                 name = self.fresh("chosen")
                 return [placed(ast.Assign([store(name)], value), stmt), placed(ast.Return(load(name)), stmt)]
+            case ast.Assign(value=ast.BoolOp() as value) | ast.Expr(value=ast.BoolOp() as value) if may_bind(value):
+                first, rest = parted(value)
+                name = self.fresh("chosen")
+                more: list[ast.stmt] = [placed(ast.Assign([store(name)], rest), stmt)]
+                sides = (more, []) if isinstance(value.op, ast.And) else ([placed(ast.Pass(), stmt)], more)
+                stmt.value = placed(load(name), stmt)
+                return [placed(ast.Assign([store(name)], first), stmt), placed(ast.If(load(name), *sides), stmt), placed(stmt, stmt)]
             case ast.Assign(value=ast.IfExp() as value) | ast.Expr(value=ast.IfExp() as value):
-                if not Usage.of([value.body, value.orelse]).binds:
+                if not may_bind(value):
                     return None
-                sides = [deepcopy(stmt), deepcopy(stmt)]
-                for side, chosen in zip(sides, (value.body, value.orelse), strict=True):
+                copies = [deepcopy(stmt), deepcopy(stmt)]
+                for side, chosen in zip(copies, (value.body, value.orelse), strict=True):
                     side.value = chosen
-                return [placed(ast.If(value.test, [sides[0]], [sides[1]]), stmt)]
+                return [placed(ast.If(value.test, [copies[0]], [copies[1]]), stmt)]
             case ast.Match(subject=subject, cases=given):
                 cases = [opened(case, self.fresh) for case in given]
                 if all(case.guard is None for case in cases):
@@ -262,6 +277,22 @@ class Lowered(NamedTuple):
 class Branch(NamedTuple):
     stmt: ast.If
     flags: set[str]
+
+
+def may_bind(node: ast.expr) -> bool:
+    """Whether an expression binds names in a part that is not always evaluated."""
+    match node:
+        case ast.BoolOp(values=[_, *rest]):
+            return bool(Usage.of(rest).binds)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return bool(Usage.of([body, orelse]).binds) or may_bind(test)
+    return False
+
+
+def parted(node: ast.BoolOp) -> tuple[ast.expr, ast.expr]:
+    """The first operand, and what the others are together."""
+    first, *rest = node.values
+    return first, rest[0] if len(rest) == 1 else placed(ast.BoolOp(node.op, rest), node)
 
 
 def _without(stmts: Sequence[ast.stmt], idle: set[int]) -> Iterator[ast.stmt]:

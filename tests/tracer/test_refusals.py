@@ -24,6 +24,15 @@ Case = tuple[Callable[..., Any], tuple[Any, ...]]
 
 # what the message must hold -> a program of NumPy, and its arguments
 REFUSED: dict[str, Case] = {
+    "geomspace: start and stop must have the same sign": (lambda x: np.geomspace(x * 0.0, x, 3), (X,)),
+    "polyfit: the degree must not be negative: -1": (lambda x: np.polyfit(x, x, -1), (X,)),
+    "polyder: derivatives are taken m times, not -1": (lambda x: np.polyder(x, -1), (X,)),
+    "polyint: integrals are taken m times, not -1": (lambda x: np.polyint(x, -1), (X,)),
+    "polyint: 2 constants for 3 integrals": (lambda x: np.polyint(x, 3, k=[1.0, 2.0]), (X,)),
+    "meshgrid: indexing is 'xy' or 'ij', not 'zz'": (lambda x: np.meshgrid(x, x, indexing="zz"), (X,)),
+    "rot90: a plane has two different axes, not (0, -2)": (lambda x: np.rot90(x, 1, (0, -2)), (M,)),
+    "searchsorted: a sorter of type i64[2] for f64[3]": (lambda x: np.searchsorted(x, 2.0, sorter=[1, 0]), (X,)),
+    "digitize: c128[3]: takes real numbers": (lambda x: np.digitize(x * 1j, x), (X,)),
     "eigh: UPLO must be 'L' or 'U', not 'X'": (lambda x: np.linalg.eigh(x, "X"), (S,)),
     "median: f64[0] has no elements along axis None": (lambda x: np.median(x[:0]), (X,)),
     "concatenate: zero-dimensional operands": (lambda x: np.concatenate([x[0], x[1]]), (X,)),

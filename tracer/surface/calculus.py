@@ -33,7 +33,9 @@ def gradient(f: Any, /, *varargs: Any, axis: Any = None, edge_order: int = 1) ->
     Tensor([ 2.,  4.,  8., 10.], f64[4])
     """
     x = floating(to_operand(f))
-    axes = normalize_axes(axis, x.ndim, "gradient")
+    normalize_axes(axis, x.ndim, "gradient")  # which refuses an axis that is given twice
+    given = range(x.ndim) if axis is None else axis if isinstance(axis, Sequence) else (axis,)
+    axes = [normalize_axis(a, x.ndim, "gradient") for a in given]  # in the order given, as the distances and the results are
     spacings = list(varargs) if len(varargs) == len(axes) else [*varargs] * len(axes) if len(varargs) == 1 else [1.0] * len(axes)
     if len(varargs) not in (0, 1, len(axes)):
         raise ShapeError(f"gradient: {len(varargs)} distances for {len(axes)} axes")
@@ -106,7 +108,14 @@ def geomspace(start: Any, stop: Any, num: int = 50, /, endpoint: bool = True, dt
     if first.type.is_complex or last.type.is_complex:
         raise DTypeError(f"geomspace: between complex numbers ({first.type} and {last.type}) is not supported; use exp and linspace")
     sizes = ops.exp(linspace(ops.log(ops.absolute(first)), ops.log(ops.absolute(last)), num, endpoint=endpoint, axis=axis))
-    out = ops.where(ops.less(first, 0.0), -sizes, sizes)
+    below = ops.logical_or(ops.less(first, 0.0), ops.less(last, 0.0))
+    above = ops.logical_or(ops.greater(first, 0.0), ops.greater(last, 0.0))
+    zero = ops.logical_or(ops.equal(first, 0.0), ops.equal(last, 0.0))
+    wrong = ops.any(ops.logical_or(zero, ops.logical_and(below, above)))
+    ops.check(ops.logical_not(wrong), "geomspace: start and stop must have the same sign, and not be 0", "ValueError")
+    place = normalize_axis(axis, sizes.ndim, "geomspace")
+    below = ops.reshape(below, (*below.shape[:place], 1, *below.shape[place:]))
+    out = ops.where(below, -sizes, sizes)
     return out if dtype is None else out.astype(dtype)
 
 
@@ -137,6 +146,8 @@ def polyfit(x: Any, y: Any, deg: int, /, w: Any = None) -> Operand:
     Tensor([2., 1.], f64[2])
     """
     x, y = (floating(v) for v in to_operands(x, y))
+    if deg < 0:
+        raise ShapeError(f"polyfit: the degree must not be negative: {deg}")
     columns, sides = vander(x, operator.index(deg) + 1), y
     if w is not None:
         weight = ops.reshape(to_operands(x, w)[1], (-1, 1))
@@ -155,6 +166,8 @@ def polyder(p: Any, /, m: int = 1) -> Operand:
     Tensor([2, 2], i64[2])
     """
     out = to_operand(p)
+    if m < 0:
+        raise ShapeError(f"polyder: derivatives are taken m times, not {m}; see polyint")
     for _ in range(operator.index(m)):
         degree = out.shape[0] - 1
         out = ops.slice_(out, [slice(0, max(degree, 0))]) * np.arange(degree, 0, -1)
@@ -168,8 +181,13 @@ def polyint(p: Any, /, m: int = 1, k: float | Sequence[float] | None = None) -> 
     Tensor([1., 2., 3.], f64[3])
     """
     out = floating(to_operand(p))
-    constants = [0.0] * m if k is None else [float(k)] * m if not isinstance(k, Sequence) else list(k)
-    for constant in constants:
+    if m < 0:
+        raise ShapeError(f"polyint: integrals are taken m times, not {m}; see polyder")
+    constants = [float(constant) for constant in np.ravel(0.0 if k is None else k)]
+    constants = constants * m if len(constants) == 1 else constants
+    if len(constants) < m:
+        raise ShapeError(f"polyint: {len(constants)} constants for {m} integrals")
+    for constant in constants[:m]:
         out = concatenate([out / np.arange(out.shape[0], 0.0, -1.0), np.full(1, constant)], 0)
     return out
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import UnsupportedError
+from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.types import F64, as_dtype, as_shape, as_size, float_dtype
@@ -153,6 +153,8 @@ def meshgrid(*xs: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Oper
     Tensor([[11, 12, 13],
             [21, 22, 23]], i64[2,3])
     """
+    if indexing not in ("xy", "ij"):
+        raise ShapeError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
     lines = [ops.reshape(x, -1) for x in to_operands(*xs)]
     order = list(range(len(lines)))
     if indexing == "xy" and len(lines) > 1:

@@ -120,9 +120,13 @@ def searchsorted(a: Any, v: Any, /, side: str = "left", sorter: Any = None) -> O
     Tensor([0, 2, 3], i64[3])
     """
     a, v = to_operands(a, v)
-    a = a if sorter is None else take(a, sorter)
     if a.ndim != 1:
         raise ShapeError(f"searchsorted: the sorted operand must be a vector, not {a.type}")
+    if sorter is not None:
+        order = to_operand(sorter)
+        if order.shape != a.shape:
+            raise ShapeError(f"searchsorted: a sorter of type {order.type} for {a.type}")
+        a = take(a, order)
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side {side!r} is neither left nor right")
     column = ops.reshape(v, (*v.shape, 1))

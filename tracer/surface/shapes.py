@@ -347,6 +347,8 @@ def rot90(x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Operand:
     """
     operand = to_operand(x)
     a, b = (normalize_axis(axis, operand.ndim, "rot90") for axis in axes)
+    if a == b:
+        raise ShapeError(f"rot90: a plane has two different axes, not {axes!r}")
     match k % 4:
         case 0:
             return operand

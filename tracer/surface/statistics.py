@@ -180,6 +180,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Operand:
     x, bins = to_operands(x, bins)
     if bins.ndim != 1:
         raise ShapeError(f"digitize: bins must be a vector, not {bins.type}")
+    refuse_complex("digitize", x)
     count = bins.shape[0]
     side = "left" if right else "right"
     up = searchsorted(bins, x, side)
@@ -220,6 +221,8 @@ def histogram(x: Any, /, bins: Any = 10, range: Any = None, density: bool | None
     x = ops.reshape(to_operand(x), -1)
     edges = edges_of(x, bins, range)
     count = edges.shape[0] - 1
+    if not count:
+        return present(ops.full((0,), 0, I64 if weights is None else to_operands(x, weights)[1].dtype)), present(edges)
     place = ops.minimum(searchsorted(edges, x, side="right") - 1, count - 1)
     inside = ops.logical_and(ops.greater_equal(x, pick(edges, 0)), ops.less_equal(x, pick(edges, -1)))
     if weights is None:
@@ -240,6 +243,8 @@ def edges_of(x: Operand, bins: Any, between: Any) -> Operand:
         given = to_operands(x, bins)[1]
         check_monotonic(given, "histogram: the edges of bins must increase monotonically")
         return given
+    if between is None and not x.type.size:
+        between = (0.0, 1.0)
     if between is None:
         low, high = (floating(ops.stop_gradient(f(x))) for f in (ops.min, ops.max))
     else:

@@ -347,7 +347,7 @@ class _Grouping:
         """Record that a group reads the value: the group that computes it, if a different one, has to yield it."""
         self._count(value, reader.position)
         maker = self.home.get(id(value))
-        if maker is reader and id(value) in reader.made:
+        if id(value) in reader.made:
             return
         reader.reads.add(id(value))
         assert reader.domain is not None
@@ -372,7 +372,7 @@ class _Grouping:
     def _sink(self) -> None:
         """Move statements into the one later group that reads their results, in reverse order, so that whole chains follow."""
         for item in reversed(self.items):
-            if item.domain is None or not item.open:
+            if item.domain is None:
                 continue
             kept: list[Stmt] = []
             for stmt in reversed(item.stmts):
@@ -392,8 +392,7 @@ class _Grouping:
         (position,) = uses
         if position in (ELSEWHERE, item.position):
             return None
-        target = self.items[position]
-        return target if target.domain == item.domain and target.open else None
+        return self.items[position]
 
     def _saves_traffic(self, stmt: Stmt, item: _Item, target: _Item) -> bool:
         """Whether the target's extra reads of operands, and stores for them, cost less than storing and loading the result.
@@ -425,8 +424,7 @@ class _Grouping:
         if any(v in item.made for v in values):  # constants too: a group makes those that it reads
             return
         for t in targets:
-            fits = t.domain == item.domain and t.open and self._fits(stmt, values_of(stmt), t)
-            if not fits or not all(self._is_free(v, t) and v not in t.made for v in values):
+            if not self._fits(stmt, values_of(stmt), t) or not all(self._is_free(v, t) and v not in t.made for v in values):
                 return
         item.yields.discard(id(stmt.result))
         for target in targets:
@@ -440,7 +438,6 @@ class _Grouping:
 
     def _move(self, stmt: Stmt, item: _Item, target: _Item) -> None:
         result = id(stmt.result)
-        item.made.discard(result)
         item.yields.discard(result)
         target.reads.discard(result)
         target.made.add(result)

@@ -49,7 +49,7 @@ def lift_products(func: Func) -> Func:
 class _Lifting:
     def __init__(self, used: set[int]) -> None:
         self.used = used
-        self.lifted = 0
+        self.lifted = False
         self.sizes = Sizes()
         self.lengths: dict[int, int] = {}  # of stacks built by loops with known bounds
 
@@ -65,7 +65,7 @@ class _Lifting:
                 continue
             loop = _LiftedLoop(stmt, trips, self.sizes, self.lengths, self.used)
             out += loop.rewritten()
-            self.lifted += loop.lifted
+            self.lifted |= loop.lifted
             self.lengths.update((id(stack), trips.length) for stack in stmt.results[len(stmt.blocks[0].results) :])
         return Block(block.params, out, block.results, block.saving)
 
@@ -93,7 +93,7 @@ class _LiftedLoop:
         self.positions = positions(self.body, sizes)
         self.kept: dict[tuple[int, Position], tuple[Value, Operand, _Rows]] = {}  # values of the body that new carries collect
         self.before, self.after = Builder(), Builder()
-        self.lifted = 0
+        self.lifted = False
 
     def rewritten(self) -> list[Stmt]:
         """The statements before the loop, the loop, and the statements after it."""
@@ -122,7 +122,7 @@ class _LiftedLoop:
         if reads and writes and alone and len(rows) == 1 and None not in rows:
             for s in reads:
                 self.stmts[self.stmts.index(s)] = self.makers[id(s.result)] = s.replace(args=(first, s.args[1]))
-                self.lifted += 1
+                self.lifted = True
 
     def _assign(self) -> None:
         """Replace a `scatter_add` to zeros by a `scatter_set`, if each iteration has its own row."""
@@ -130,7 +130,7 @@ class _LiftedLoop:
             maker = self.makers.get(id(following))
             if maker is not None and isinstance(maker.op, ScatterAdd) and self._scattered(slot, maker) is not None:
                 self.stmts[self.stmts.index(maker)] = maker.replace(op=ScatterSet())
-                self.lifted += 1
+                self.lifted = True
 
     def _loop(self) -> Stmt:
         """The loop, with the new carries."""
@@ -195,7 +195,7 @@ class _LiftedLoop:
 
     def _kept(self, x: Operand, index: Operand) -> _Rows | None:
         type = TensorType(x.type.dtype, (self.trips.length, *x.type.shape))
-        if hint_of(type.nbytes) > MAX_BYTES or not isinstance(x, Value) or self.comes_from_outside(x):
+        if not isinstance(x, Value) or self.comes_from_outside(x):
             return None
         rows = _Rows(Value(type, x.name), self.positions[id(index)])
         self.kept[id(x), rows.at] = (x, index, rows)
@@ -216,7 +216,7 @@ class _LiftedLoop:
     def _precompute(self, k: int, stmt: Stmt) -> None:
         """gather(x, i) @ w becomes gather(x @ w, i)."""
         row, w = stmt.args
-        if not self.comes_from_outside(w) or w.type.rank != 2 or row.type.rank > 2 or not _is_worth_it(stmt, self.trips.length):
+        if not self.comes_from_outside(w) or w.type.rank != 2 or not _is_worth_it(stmt, self.trips.length):
             return
         with self.before as builder, builder.at(stmt.location, stmt.phase, stmt.origin):
             rows = self.read_rows(row)
@@ -226,7 +226,7 @@ class _LiftedLoop:
             products = reshape(product, (self.trips.length, *stmt.result.type.shape))
         self.stmts[k] = stmt.replace(op=Gather(), args=(products, self.makers[id(row)].args[1]))
         self.makers[id(stmt.result)] = self.stmts[k]
-        self.lifted += 1
+        self.lifted = True
 
     # ---- after the loop
 
@@ -283,7 +283,7 @@ class _LiftedLoop:
         if at is None or product is None or not isinstance(product.op, Matmul) or not self.is_only_read_by(product.result):
             return
         b, w = product.args
-        if not self.comes_from_outside(w) or w.type.rank != 2 or b.type.rank > 2 or not _is_worth_it(product, self.trips.length):
+        if not self.comes_from_outside(w) or w.type.rank != 2 or not _is_worth_it(product, self.trips.length):
             return
         with self.after as builder, builder.at(product.location, product.phase, product.origin):
             rows = self.rows(b, maker.args[2])
@@ -310,7 +310,7 @@ class _LiftedLoop:
         assert isinstance(result, Value)
         self.after.stmts[-1] = last.replace(results=(result,))
         self.results[slot] = Value(result.type, result.name)
-        self.lifted += 1
+        self.lifted = True
 
 
 def _as_matrix(x: Operand, columns: int) -> Operand:

@@ -59,6 +59,15 @@ def test_tensors_that_a_group_has_already_do_not_count_again() -> None:
     assert group_sizes(shape, declared(names, shape), stmts, ["%c"]) == [MAX_TENSORS + 1]
 
 
+def test_tensors_of_small_strangers() -> None:
+    """They have nothing in common, so that no group is merged into another."""
+    shape, names = "f64[8]", several("x", MAX_TENSORS + 1)
+    stmts = [f"%a{k}: {shape} = exp %{name}" for k, name in enumerate(names)]
+    joined = f"%j: f64[{8 * len(names)}] = concatenate {', '.join(f'%a{k}' for k in range(len(names)))} {{axis=0}}"
+    last = f"%r: {shape} = slice %j {{starts=[0], stops=[8], steps=[1]}}"
+    assert group_sizes(shape, declared(names, shape), [*stmts, joined, last], ["%r"]) == [MAX_TENSORS, 1]
+
+
 def test_tensors_that_a_group_stores_count() -> None:
     """The n-th statement reads its operand, n - 1 before it have stored theirs: two tensors a statement."""
     shape, names = f"f64[{LARGE}]", several("x", MAX_TENSORS + 3)

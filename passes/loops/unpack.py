@@ -75,7 +75,7 @@ class _Function:
         self.stacks: dict[int, list[Operand]] = {}  # a stack of small arrays -> its stacks of scalars
         self.maker: dict[int, int] = {}  # a stack -> the first result of the loop that builds it
         self.stacks_read_whole: set[int] = set()
-        self.unpacked = 0
+        self.unpacked = False
 
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []
@@ -107,7 +107,7 @@ class _Function:
         except _Refused:
             self._read_whole(stmt)
             return [stmt]
-        self.unpacked += 1
+        self.unpacked = True
         self._made(stmt, loop, id(stmt.results[0]))
         return [*loop.before, *loop.out]
 
@@ -138,8 +138,8 @@ def _indexed_arrays(loop: Stmt) -> set[int]:
         elif stmt.blocks:
             flows = ((stmt.results[i], stmt.region.carried(stmt, i)) for i in range(len(stmt.results)))
             groups += [[result, *flow.initial, *flow.params, *flow.yields] for result, flow in flows if not is_stack(result)]
-    before = -1
-    while len(whole) > before:
+    before = None
+    while len(whole) != before:
         before = len(whole)
         for group in groups:
             if any(id(x) in whole for x in group):
@@ -291,11 +291,10 @@ class _Unpacking:
 
     def product(self, stmt: Stmt) -> list[Operand]:
         a, b = stmt.args
-        left = numbered(a).reshape(-1, a.type.shape[-1])
-        right = numbered(b).reshape(a.type.shape[-1], -1)
+        summed = a.type.shape[-1]
+        left = numbered(a).reshape(-1, summed)
+        right = numbered(b).reshape(summed, -1)
         xs, ys, type = self.elements(a), self.elements(b), scalar_type(stmt.result)
-        if not a.type.shape[-1]:
-            raise _Refused
         pairs = (list(zip(row, column)) for row in left for column in right.T)
         return [self.combined(Add(), [self.emit(Mul(), (xs[i], ys[j]), type) for i, j in each]) for each in pairs]
 

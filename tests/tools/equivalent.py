@@ -103,6 +103,14 @@ EQUIVALENT = [
         "1 -> 2",
         "positions are not negative, and -2 | 1 is -1",
     ),
+    *(
+        Equivalent("passes/loops/unpack.py", line, "1 -> 2", "NumPy takes any negative size for the one that is left")
+        for line in (
+            "rows = np.moveaxis(numbered(stmt.args[0]), op.axes, range(-len(op.axes), 0)).reshape(result.type.size, -1)",
+            "left = numbered(a).reshape(-1, summed)",
+            "right = numbered(b).reshape(summed, -1)",
+        )
+    ),
     Equivalent(
         "passes/dependencies.py",
         "size = kind.size if isinstance(kind, TensorType) else 1",

@@ -263,9 +263,7 @@ class Windows:
         if window is not None and id(window.root) in self.made and covers(window, value):
             self.made.discard(id(window.root))
             return value
-        copied = self.copy(value, None)
-        self.made.discard(id(copied))
-        return copied
+        return self.copy(value, None)
 
 
 def run_length(stmt: Stmt, axis: int) -> int:

@@ -147,6 +147,22 @@ def test_for(mask: tuple[bool, ...]) -> None:
     check(func, [a if has else a[2] for a, has in zip(full, mask, strict=True)], mask)
 
 
+def test_for_in_a_branch_that_some_examples_take() -> None:
+    """Those that do not take it have bounds as well."""
+    body = "".join(f"    {line}\n" for line in dedent(FOR).strip().splitlines()[1:-2])
+    text = f"""
+func @f(%start: i64[], %stop: i64[], %x: f64[], %p: bool[]) -> (f64[], f64[]) {{
+  %y: f64[], %z: f64[] = if %p {{
+{body}    yield %r, %s
+  }} else {{
+    yield %x, 2.0
+  }}
+  return %y, %z
+}}
+"""
+    check(parsed(text), [np.array([1, 2, 4]), np.array([3, 9, 7]), X, np.array([True, False, True])], [True] * 4)
+
+
 WHILE = """
     func @f(%x: f64[], %limit: f64[]) -> (f64[], i64[]) {
       %r: f64[], %n: i64[] = while carry (%c: f64[] = %x, %i: i64[] = 0) {

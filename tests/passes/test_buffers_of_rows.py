@@ -76,7 +76,8 @@ def test_rows_that_lie_elsewhere_are_copied_into_the_array() -> None:
         plan_buffers,
         """
         func @f(%x: f64[4,8], %v: f64[8], %w: f64[8,8]) -> (f64[4,8], f64[4,8], f64[4,8], f64[4]) {
-          %r: f64[4,8], %r1: f64[4,8], %r2: f64[4,8], %r3: f64[4], %s: stack<f64[8]> = for %k in 0..4 carry (%c: f64[4,8] = 0.0, %c1: f64[4,8] = 0.0, %c2: f64[4,8] = 0.0, %c3: f64[4] = 0.0) {
+          %r: f64[4,8], %r1: f64[4,8], %r2: f64[4,8], %r3: f64[4], %s: stack<f64[8]> = for %k in 0..4 carry (%c: f64[4,8] = 0.0,
+              %c1: f64[4,8] = 0.0, %c2: f64[4,8] = 0.0, %c3: f64[4] = 0.0) {
             %row: f64[8] = gather %x, %k
             %a: f64[8] = matmul %row, %w
             %b: f64[] = fuse {
@@ -91,10 +92,12 @@ def test_rows_that_lie_elsewhere_are_copied_into_the_array() -> None:
           }
           return %r, %r1, %r2, %r3
         }
-        """,  # noqa: E501
+        """,
         """
         func @f(%x: f64[4,8] @param+0, %v: f64[8] @param+1, %w: f64[8,8] @param+2) -> (f64[4,8], f64[4,8], f64[4,8], f64[4]) arena 192 {
-          %r: f64[4,8] @%c, %r1: f64[4,8] @%c1, %r2: f64[4,8] @%c2, %r3: f64[4] @%c3, %s: stack<f64[8]> @arena+0 = for %k: i64[] @arena+64 in 0..4 carry (%c: f64[4,8] @result+0 = 0.0, %c1: f64[4,8] @result+1 = 0.0, %c2: f64[4,8] @result+2 = 0.0, %c3: f64[4] @result+3 = 0.0) {
+          %r: f64[4,8] @%c, %r1: f64[4,8] @%c1, %r2: f64[4,8] @%c2, %r3: f64[4] @%c3,
+              %s: stack<f64[8]> @arena+0 = for %k: i64[] @arena+64 in 0..4 carry (%c: f64[4,8] @result+0 = 0.0, %c1: f64[4,8] @result+1 = 0.0,
+              %c2: f64[4,8] @result+2 = 0.0, %c3: f64[4] @result+3 = 0.0) {
             %row: f64[8] @view+0 = gather %x, %k
             %a: f64[8] @slot+0 = matmul %row, %w
             %b: f64[] @arena+128 = fuse {

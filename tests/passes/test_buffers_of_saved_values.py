@@ -22,7 +22,8 @@ def test_every_value_that_is_saved_has_a_slot() -> None:
         """,
         """
         func @f(%x: f64[8] @param+0, %w: f64[8,8] @param+1) -> f64[8] arena 192 {
-          %r: f64[8] @%c, %s: stack<f64[8]> @arena+0, %t: stack<f64[8]> @arena+64 = for %k: i64[] @arena+128 in 0..4 carry (%c: f64[8] @result+0 = %x) {
+          %r: f64[8] @%c, %s: stack<f64[8]> @arena+0,
+              %t: stack<f64[8]> @arena+64 = for %k: i64[] @arena+128 in 0..4 carry (%c: f64[8] @result+0 = %x) {
             %a: f64[8] @slot+0 = matmul %c, %w
             %b: f64[8] @slot+1 = matmul %a, %w
             %n: f64[8] @result+0 = matmul %b, %w
@@ -30,7 +31,7 @@ def test_every_value_that_is_saved_has_a_slot() -> None:
           }
           return %r
         }
-        """,  # noqa: E501
+        """,
     )
 
 
@@ -93,7 +94,8 @@ def test_what_is_saved_at_the_end_of_an_iteration_lives_until_then() -> None:
         """,
         """
         func @f(%x: f64[8] @param+0, %w: f64[8,8] @param+1) -> f64[8] arena 576 {
-          %r: f64[8] @%c, %s: stack<f64[]> @arena+0, %t: stack<f64[8]> @arena+64, %u: stack<f64[4]> @arena+128 = for %k: i64[] @arena+192 in 0..4 carry (%c: f64[8] @result+0 = %x) {
+          %r: f64[8] @%c, %s: stack<f64[]> @arena+0, %t: stack<f64[8]> @arena+64,
+              %u: stack<f64[4]> @arena+128 = for %k: i64[] @arena+192 in 0..4 carry (%c: f64[8] @result+0 = %x) {
             %a: f64[] @arena+256 = fuse {
               %m: f64[] = sum %c {axes=[0]}
               yield %m
@@ -110,7 +112,7 @@ def test_what_is_saved_at_the_end_of_an_iteration_lives_until_then() -> None:
           }
           return %r
         }
-        """,  # noqa: E501
+        """,
     )
 
 
@@ -135,7 +137,8 @@ def test_what_comes_from_outside_and_views_of_carries_have_no_slots() -> None:
         """
         func @f(%x: f64[8] @param+0, %w: f64[8,8] @param+1) -> f64[8] arena 448 {
           %o: f64[8] @arena+256 = matmul %x, %w
-          %r: f64[8] @%c, %s: stack<f64[8]> @arena+0, %t: stack<f64[8]> @arena+64, %u: stack<f64[2,4]> @arena+128, %v: stack<f64[]> @arena+192 = for %k: i64[] @arena+320 in 0..4 carry (%c: f64[8] @result+0 = %x) {
+          %r: f64[8] @%c, %s: stack<f64[8]> @arena+0, %t: stack<f64[8]> @arena+64, %u: stack<f64[2,4]> @arena+128,
+              %v: stack<f64[]> @arena+192 = for %k: i64[] @arena+320 in 0..4 carry (%c: f64[8] @result+0 = %x) {
             %a: f64[2,4] @%c = reshape %c
             %b: f64[8] @arena+384 = matmul %c, %w
             %n: f64[8] @arena+384 = fuse {
@@ -146,7 +149,7 @@ def test_what_comes_from_outside_and_views_of_carries_have_no_slots() -> None:
           }
           return %r
         }
-        """,  # noqa: E501
+        """,
     )
 
 
@@ -166,7 +169,8 @@ def test_a_reshaped_array_is_saved_where_it_is_computed() -> None:
         """,
         """
         func @f(%x: f64[8] @param+0, %w: f64[8,8] @param+1) -> f64[8] arena 192 {
-          %r: f64[8] @%c, %s: stack<f64[2,4]> @arena+0, %t: stack<f64[8]> @arena+64 = for %k: i64[] @arena+128 in 0..4 carry (%c: f64[8] @result+0 = %x) {
+          %r: f64[8] @%c, %s: stack<f64[2,4]> @arena+0,
+              %t: stack<f64[8]> @arena+64 = for %k: i64[] @arena+128 in 0..4 carry (%c: f64[8] @result+0 = %x) {
             %a: f64[8] @slot+0 = matmul %c, %w
             %b: f64[2,4] @%a = reshape %a
             %n: f64[8] @result+0 = matmul %a, %w
@@ -174,7 +178,7 @@ def test_a_reshaped_array_is_saved_where_it_is_computed() -> None:
           }
           return %r
         }
-        """,  # noqa: E501
+        """,
     )
 
 

@@ -301,7 +301,8 @@ def test_updates_are_in_place_if_the_rest_is_just_short_enough() -> None:
         }
         """,
         """
-        func @f(%w: f64[1024,1024] @param+0, %g: f64[1024,1024] @param+1, %a: f64[1024,2047] @param+2, %b: f64[2047,512] @param+3) -> f64[1024,512] arena 0 {
+        func @f(%w: f64[1024,1024] @param+0, %g: f64[1024,1024] @param+1, %a: f64[1024,2047] @param+2,
+            %b: f64[2047,512] @param+3) -> f64[1024,512] arena 0 {
           %n: f64[1024,1024] @param+0 = fuse {
             %m: f64[1024,1024] = sub %w, %g
             yield %m
@@ -309,7 +310,7 @@ def test_updates_are_in_place_if_the_rest_is_just_short_enough() -> None:
           %c: f64[1024,512] @result+0 = matmul %a, %b
           return %c updating %w = %n
         }
-        """,  # noqa: E501
+        """,
     )
 
 

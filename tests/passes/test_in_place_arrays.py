@@ -180,7 +180,8 @@ def test_elements_of_stacks_that_change_inside_of_regions_are_copied() -> None:
         """,  # noqa: E501
         """
         func @f(%x: f64[8] @param+0, %p: bool[] @param+1, %w: f64[8,8] @param+2) -> (f64[8], f64[8], f64[8], f64[8]) arena 512 {
-          %l: f64[8] @%c, %s: stack<f64[8]> @arena+0, %s1: stack<f64[8]> @arena+64, %s2: stack<f64[8]> @arena+128, %s3: stack<f64[8]> @arena+192 = for %k: i64[] @arena+256 in 0..4 carry (%c: f64[8] @arena+320 = %x) {
+          %l: f64[8] @%c, %s: stack<f64[8]> @arena+0, %s1: stack<f64[8]> @arena+64, %s2: stack<f64[8]> @arena+128,
+              %s3: stack<f64[8]> @arena+192 = for %k: i64[] @arena+256 in 0..4 carry (%c: f64[8] @arena+320 = %x) {
             %n: f64[8] @arena+384 = matmul %c, %w
             yield %n saving %c, %c, %c, %c
           }
@@ -211,5 +212,5 @@ def test_elements_of_stacks_that_change_inside_of_regions_are_copied() -> None:
           %e1: f64[8] @result+3 = matmul %e, %w
           return %a1, %b1, %d1, %e1
         }
-        """,  # noqa: E501
+        """,
     )

@@ -51,6 +51,16 @@ def test_a_rolled_array() -> None:
         (300, ["%a: f64[300] = neg %x", "%b: f64[600] = concatenate %a, %x {axis=0}", "%c: f64[600] = neg %b"], "%c: f64[600]"),  # computed
         (300, ["%b: f64[600] = concatenate %x, %x {axis=0}", "%c: f64[600] = cumsum %b {axis=0}"], "%c: f64[600]"),  # not elementwise
         (3, ["%b: f64[6] = concatenate %x, %x {axis=0}", "%c: f64[6] = neg %b"], "%c: f64[6]"),  # small
+        (300, ["%b: f64[600] = concatenate %x, 1.0:f64[300] {axis=0}", "%c: f64[600] = neg %b"], "%c: f64[600]"),  # a number
+        (
+            300,
+            [
+                "%e: f64[0] = slice %x {starts=[0], stops=[0], steps=[1]}",
+                "%b: f64[600] = concatenate %x, %e, %x {axis=0}",
+                "%c: f64[600] = neg %b",
+            ],
+            "%c: f64[600]",
+        ),  # no elements
     ],
 )
 def test_what_stays(size: int, lines: list[str], result: str) -> None:

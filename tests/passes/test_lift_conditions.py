@@ -102,7 +102,8 @@ def test_rows_that_are_added_to_zeros_are_set() -> None:
         lift_products,
         """
         func @f(%x: f64[4,3], %y: f64[4,3]) -> (f64[4,3], f64[4,3], f64[5,3], f64[4,3]) {
-          %a: f64[4,3], %b: f64[4,3], %c: f64[5,3], %d: f64[4,3] = for %k in 0..4 carry (%e: f64[4,3] = 1.0, %g: f64[4,3] = 0.0, %h: f64[5,3] = 0.0, %i: f64[4,3] = %y) {
+          %a: f64[4,3], %b: f64[4,3], %c: f64[5,3], %d: f64[4,3] = for %k in 0..4 carry (%e: f64[4,3] = 1.0, %g: f64[4,3] = 0.0,
+              %h: f64[5,3] = 0.0, %i: f64[4,3] = %y) {
             %row: f64[3] = gather %x, %k
             %t: f64[3] = tanh %row
             %e1: f64[4,3] = scatter_add %e, %t, %k
@@ -112,10 +113,11 @@ def test_rows_that_are_added_to_zeros_are_set() -> None:
           }
           return %a, %b, %c, %d
         }
-        """,  # noqa: E501
+        """,
         """
         func @f(%x: f64[4,3], %y: f64[4,3]) -> (f64[4,3], f64[4,3], f64[5,3], f64[4,3]) {
-          %a: f64[4,3], %b: f64[4,3], %c: f64[5,3], %d: f64[4,3] = for %k in 0..4 carry (%e: f64[4,3] = 1.0, %g: f64[4,3] = 0.0, %h: f64[5,3] = 0.0, %i: f64[4,3] = %y) {
+          %a: f64[4,3], %b: f64[4,3], %c: f64[5,3], %d: f64[4,3] = for %k in 0..4 carry (%e: f64[4,3] = 1.0, %g: f64[4,3] = 0.0,
+              %h: f64[5,3] = 0.0, %i: f64[4,3] = %y) {
             %row: f64[3] = gather %x, %k
             %t: f64[3] = tanh %row
             %e1: f64[4,3] = scatter_add %e, %t, %k
@@ -125,7 +127,7 @@ def test_rows_that_are_added_to_zeros_are_set() -> None:
           }
           return %a, %b, %c, %d
         }
-        """,  # noqa: E501
+        """,
     )
 
 
@@ -218,7 +220,8 @@ def test_both_factors_are_stored_by_a_loop_that_starts_anywhere() -> None:
         """,
         """
         func @f(%v: f64[2,3], %w: f64[2,5]) -> f64[3,5] {
-          %s: f64[2,5], %u: f64[2,3], %m: f64[4,2,3], %n: f64[4,2,5] = for %k in 2..6 carry (%c: f64[2,5] = %w, %d: f64[2,3] = %v, %m.1: f64[4,2,3] = 0.0, %n.1: f64[4,2,5] = 0.0) {
+          %s: f64[2,5], %u: f64[2,3], %m: f64[4,2,3], %n: f64[4,2,5] = for %k in 2..6 carry (%c: f64[2,5] = %w, %d: f64[2,3] = %v,
+              %m.1: f64[4,2,3] = 0.0, %n.1: f64[4,2,5] = 0.0) {
             %i: i64[] = sub %k, 2
             %n.2: f64[2,5] = tanh %c
             %m.2: f64[2,3] = exp %d
@@ -233,7 +236,7 @@ def test_both_factors_are_stored_by_a_loop_that_starts_anywhere() -> None:
           %r: f64[3,5] = add 0.5, %3
           return %r
         }
-        """,  # noqa: E501
+        """,
     )
 
 

@@ -55,7 +55,8 @@ def test_stacks_of_small_arrays_are_stacks_of_scalars() -> None:
           %11: f64[] = reshape %10
           %12: f64[1] = slice %l.2 {starts=[1], stops=[2], steps=[1]}
           %13: f64[] = reshape %12
-          %r: f64[], %r.1: f64[], %t: stack<f64[]>, %t.1: stack<f64[]> = for %j in 0..%m carry (%e: f64[] = %11, %e.1: f64[] = %13, %u: stack<f64[]> = %8, %u.1: stack<f64[]> = %9) {
+          %r: f64[], %r.1: f64[], %t: stack<f64[]>, %t.1: stack<f64[]> = for %j in 0..%m carry (%e: f64[] = %11, %e.1: f64[] = %13,
+              %u: stack<f64[]> = %8, %u.1: stack<f64[]> = %9) {
             %14: f64[] = stack_read %s, %j
             %15: f64[] = stack_read %s.1, %j
             %16: f64[] = mul %e, %14
@@ -83,7 +84,7 @@ def test_stacks_of_small_arrays_are_stacks_of_scalars() -> None:
           %q.2: f64[2] = concatenate %30, %31 {axis=0}
           return %q.2, %m
         }
-        """,  # noqa: E501
+        """,
     )
 
 
@@ -196,7 +197,8 @@ def test_parts_of_several_sizes_are_told_apart() -> None:
           %8: f64[] = reshape %7
           %9: f64[1] = slice %z {starts=[2], stops=[3], steps=[1]}
           %10: f64[] = reshape %9
-          %r: f64[], %r.1: f64[], %s: f64[], %t: f64[], %t.1: f64[], %t.2: f64[] = for %k in 0..9 carry (%a: f64[] = %1, %a.1: f64[] = %3, %b: f64[] = %4, %c: f64[] = %6, %c.1: f64[] = %8, %c.2: f64[] = %10) {
+          %r: f64[], %r.1: f64[], %s: f64[], %t: f64[], %t.1: f64[], %t.2: f64[] = for %k in 0..9 carry (%a: f64[] = %1, %a.1: f64[] = %3,
+              %b: f64[] = %4, %c: f64[] = %6, %c.1: f64[] = %8, %c.2: f64[] = %10) {
             yield %c.2, %c.1, %c, %b, %a.1, %a
           }
           %11: f64[1] = reshape %r
@@ -209,7 +211,7 @@ def test_parts_of_several_sizes_are_told_apart() -> None:
           %t.3: f64[3] = concatenate %13, %14, %15 {axis=0}
           return %r.2, %s.1, %t.3
         }
-        """,  # noqa: E501
+        """,
     )
 
 
@@ -458,7 +460,9 @@ def test_sums_over_several_axes() -> None:
           %14: f64[] = reshape %13
           %15: f64[1] = slice %0 {starts=[7], stops=[8], steps=[1]}
           %16: f64[] = reshape %15
-          %r: f64[], %r.1: f64[], %r.2: f64[], %r.3: f64[], %r.4: f64[], %r.5: f64[], %r.6: f64[], %r.7: f64[] = for %k in 0..9 carry (%c: f64[] = %2, %c.1: f64[] = %4, %c.2: f64[] = %6, %c.3: f64[] = %8, %c.4: f64[] = %10, %c.5: f64[] = %12, %c.6: f64[] = %14, %c.7: f64[] = %16) {
+          %r: f64[], %r.1: f64[], %r.2: f64[], %r.3: f64[], %r.4: f64[], %r.5: f64[], %r.6: f64[],
+              %r.7: f64[] = for %k in 0..9 carry (%c: f64[] = %2, %c.1: f64[] = %4, %c.2: f64[] = %6, %c.3: f64[] = %8, %c.4: f64[] = %10,
+              %c.5: f64[] = %12, %c.6: f64[] = %14, %c.7: f64[] = %16) {
             %17: f64[] = add %c, %c.1
             %18: f64[] = add %c.4, %c.5
             %19: f64[] = add %17, %18
@@ -487,7 +491,7 @@ def test_sums_over_several_axes() -> None:
           %r.8: f64[2,2,2] = reshape %39
           return %r.8
         }
-        """,  # noqa: E501
+        """,
     )
 
 

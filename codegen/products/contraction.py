@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 VECTORS = 2  # per row of a tile; the last tile may have three
 NEAREST = 1 << 14  # bytes of a factor that stays in the first-level cache
 LISTED = 4  # tiles up to which they are unrolled, if a tile has rows along two axes
-SCATTERED = 8  # rows of a tile at most whose vectors are not contiguous in the target: storing these takes much code
+SCATTERED = 4  # rows of a tile at most whose vectors are not contiguous in the target: storing these takes much code
 TARGET = len(Factor)  # index of the first member of the target among the operands
 
 Rows = list[dict[str, int]]  # of a tile: distances along axes

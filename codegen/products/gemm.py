@@ -43,14 +43,24 @@ UNROLL = 4
 LINE = 64  # bytes of a line of the cache
 TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr, ptr, i64, i64, ptr, ptr, i64, ptr"
 FINISH, POINTERS, SPAN, APART, ERROR, COPY = range(16, 22)
+MICRO_TYPES = "ptr, i64, ptr, i64, ptr, i64, i64, i64, i1, ptr"
+PAST_CACHE = "!0 = !{i32 1}"
 PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr, ptr"
 
 
 def gemm_ir(dtype: DType, target: Target, is_packed: bool = False) -> str:
     """The text of the routine for a dtype of `library.NAMES`, or of the two routines for factors that are packed in advance."""
     gemm = _Gemm(dtype, target)
-    routines = [gemm.routine(is_packed), *([gemm.pack()] if is_packed else [])]
-    return "\n".join([*sorted(gemm.declares), *gemm.micros(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), *routines, "!0 = !{i32 1}"])
+    return "\n".join([*sorted(gemm.declares), *gemm.micros().values(), *gemm.others(is_packed), PAST_CACHE])
+
+
+def gemm_parts(dtype: DType, target: Target, is_packed: bool = False) -> list[str]:
+    """The same as two texts of about the same length, which are compiled at the same time: the micro-kernels, and what calls them."""
+    gemm = _Gemm(dtype, target)
+    micros, others = gemm.micros(), gemm.others(is_packed)
+    called = [f"declare hidden void @{name}({MICRO_TYPES})" for name in micros]
+    shared = [text.replace("define internal", "define hidden", 1) for text in micros.values()]
+    return ["\n".join([*sorted(gemm.declares), *definitions, PAST_CACHE]) for definitions in (shared, [*called, *others])]
 
 
 class _Gemm(Panels):
@@ -62,10 +72,13 @@ class _Gemm(Panels):
 
     # ---- the micro-kernel
 
-    def micros(self) -> list[str]:
-        """The micro-kernels: for whole tiles, for edges with few rows, and for edges of a single vector."""
+    def micros(self) -> dict[str, str]:
+        """The micro-kernels, by name: for whole tiles, for edges with few rows, and for edges of a single vector."""
         shapes = sorted({(self.mr, VECTORS), (self.low, VECTORS), (self.mr, 1)})
-        return [*(self.micro(packed, *shape) for packed in (False, True) for shape in shapes), self.copy_edge()]
+        return {self.micro_name(packed, *shape): self.micro(packed, *shape) for packed in (False, True) for shape in shapes}
+
+    def others(self, is_packed: bool) -> list[str]:
+        return [self.pack_columns(), self.pack_b(), self.block(), self.routine(is_packed), *([self.pack()] if is_packed else [])]
 
     def micro(self, packed: bool, height: int, vectors: int) -> str:
         """A tile of c, from a packed as [k][MR] or MR rows read in place (`row` apart), and b packed as [k][NR]; added to c unless `first`.
@@ -133,17 +146,10 @@ class _Gemm(Panels):
                 self.masked_store(text, total, target, masks[v])
         text.jump(done)
         text.start(done)
-        with only_if(text, is_copied):
-            text.put(f"call void @copy_edge_{self.name}(ptr %c, ptr %copy, i64 %ldc, i64 %m, i64 %n)")
-
-    def copy_edge(self) -> str:
-        text = Text(self.target)
-        with Loop(text, "0", "%m") as rows, Loop(text, "0", "%n") as columns:
+        with only_if(text, is_copied), Loop(text, "0", "%m") as rows, Loop(text, "0", "%n") as columns:
             place = text.define(f"add i64 {text.define(f'mul i64 {rows.index}, %ldc')}, {columns.index}")
-            value = text.define(f"load {self.scalar}, ptr {self.at(text, '%c', place)}")
-            text.put(f"store {self.scalar} {value}, ptr {self.at(text, '%copy', place)}")
-        text.put("ret void")
-        return self.function(f"internal void @copy_edge_{self.name}(ptr %c, ptr %copy, i64 %ldc, i64 %m, i64 %n)", text)
+            copied = text.define(f"load {self.scalar}, ptr {self.at(text, '%c', place)}")
+            text.put(f"store {self.scalar} {copied}, ptr {self.at(text, '%copy', place)}")
 
     def tile_at(self, text: Text, corner: str, row: int, vector: int) -> str:
         return self.at(text, self.at(text, corner, text.define(f"mul i64 %ldc, {row}")), str(vector * self.lanes))

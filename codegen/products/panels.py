@@ -15,6 +15,7 @@ from ..llvm.counted import Loop
 from ..llvm.lanes import LLVM_TYPE, Text
 from .cutting import VECTORS, edge_rows, tile_rows
 
+GATHERED = 2  # elements of a row that are gathered at a time: divides MR and NR
 SIDE_BY_SIDE = 8  # columns of tiles that are packed together: short pieces of distant rows would be read at half the speed
 ARGUMENTS = 22  # of the routine, which its chunks read from memory
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # values that change from panel to panel, stored after the arguments
@@ -227,21 +228,20 @@ class Panels:
         return text.define(f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.lanes} x i32> <{order}>")
 
     def gather(self, text: Text, source: str, stride: str, step: str, target: str, count: str, start: str, stop: str, size: int) -> None:
-        """target[k][j] = source[j * stride + k * step] for k in start..stop and j in 0..count, zero for j in count..size."""
+        """target[k][j] = source[j * stride + k * step] for k in start..stop and j in 0..size, with the last of `count` columns repeated."""
         head, after = text.fresh_label(), text.fresh_label()
         text.put(f"br i1 {text.define(f'icmp slt i64 {start}, {stop}')}, label %{head}, label %{after}")
         text.start(head)
-        offsets, inside = [], []
-        for j in range(size):
-            inside.append(text.define(f"icmp sgt i64 {count}, {j}"))
-            offsets.append(text.define(f"select i1 {inside[j]}, i64 {text.define(f'mul i64 {stride}, {j}')}, i64 0"))
+        last = text.define(f"sub i64 {count}, 1")
         with Loop(text, start, stop) as loop:
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {step}"))
             to = self.at(text, target, text.define(f"mul i64 {loop.index}, {size}"))
-            for j in range(size):
-                value = text.define(f"load {self.scalar}, ptr {self.at(text, from_, offsets[j])}")
-                kept = text.define(f"select i1 {inside[j]}, {self.scalar} {value}, {self.scalar} 0.0")
-                text.put(f"store {self.scalar} {kept}, ptr {self.at(text, to, str(j))}")
+            with Loop(text, "0", str(size), GATHERED) as group:
+                for j in range(GATHERED):
+                    column = text.define(f"add i64 {group.index}, {j}")
+                    place = text.define(f"mul i64 {stride}, {self.smin(text, column, last)}")
+                    value = text.define(f"load {self.scalar}, ptr {self.at(text, from_, place)}")
+                    text.put(f"store {self.scalar} {value}, ptr {self.at(text, to, column)}")
         text.jump(after)
         text.start(after)
 

@@ -52,7 +52,7 @@ def start(names: Iterable[str], target: Target) -> None:
     """Start compiling routines that will be needed; names of routines that are not shared are ignored."""
     target = target.with_threads(1)  # the routines work for any number of threads
     for part in {_part_of(name) for name in names if name in SHARED or name in DTYPES}:
-        _code(part, target)
+        _codes(part, target)
 
 
 def addresses(names: Iterable[str], target: Target) -> dict[str, int]:
@@ -78,7 +78,7 @@ def _part(part: str, target: Target) -> dict[str, int]:
     else:
         exports = [part, PACK_NAMES[DTYPES[part]]] if part in PACKED else [part]
     imports = {} if part == POOL else {signals.LOOK: _part(POOL, target)[signals.LOOK]}
-    loaded = llvm.Library([_code(part, target).result()], exports, imports)
+    loaded = llvm.Library([code.result() for code in _codes(part, target)], exports, imports)
     _keep.append(loaded)
     if part == POOL:
         _prepare_pool(loaded.address)
@@ -95,13 +95,20 @@ def _prepare_pool(address: dict[str, int]) -> None:
 
 
 @once
-def _code(part: str, target: Target) -> Later[llvm.Object]:
-    return Later(partial(_assembled, part, target))
+def _codes(part: str, target: Target) -> list[Later[llvm.Object]]:
+    """The objects of a part: products consist of two, which are compiled at the same time."""
+    return [Later(partial(_assembled, part, target, piece)) for piece in range(1 if part == POOL else 2)]
 
 
-def _assembled(part: str, target: Target) -> llvm.Object:
+def _assembled(part: str, target: Target, piece: int) -> llvm.Object:
     level = 0 if part == POOL else llvm.LEVEL  # the pool only schedules: the time is spent in the chunks
-    return image.routine(part, lambda: _text(part, target), target, level)
+    return image.routine(f"{part}.{piece}", lambda: _piece(part, target, piece), target, level)
+
+
+def _piece(part: str, target: Target, piece: int) -> str:
+    from ..products import gemm  # noqa: PLC0415 - what is on the disk need not be written again
+
+    return _text(part, target) if part == POOL else gemm.gemm_parts(DTYPES[part], target, part in PACKED)[piece]
 
 
 def texts(names: Iterable[str], target: Target) -> list[str]:

@@ -155,8 +155,7 @@ class Module(Recorded):
         with training_mode(training), collecting_losses() as added:
             try:
                 if not self.built:
-                    self.build(*map(shape_of, args))
-                    self.built = True
+                    self._build(args)
                 if takes(type(self).call, "training"):
                     kwargs["training"] = is_training()
                 out = as_called(self.call)(*args, **kwargs)
@@ -168,6 +167,16 @@ class Module(Recorded):
                 given = ", ".join(str(getattr(a, "type", None) or describe(a)) for a in args)
                 error.add_note(f"  in the layer {self.name!r} ({type(self).__name__}), called with {given}")
                 raise
+
+    def _build(self, args: Sequence[Any]) -> None:
+        """Create the variables. If that fails, as in a trace for all sizes, the next attempt draws the same numbers."""
+        draws = self._draws
+        try:
+            self.build(*map(shape_of, args))
+        except BaseException:
+            self._draws = draws
+            raise
+        self.built = True
 
     # ---- additions to the loss
 

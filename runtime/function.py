@@ -25,7 +25,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.tracebacks import boundary, trim
 from adjit.ir.types import SCALARS, Shape
-from adjit.tracer.frames import user_location
+from adjit.tracer.frames import is_from_handler, user_location
 from adjit.tracer.pytree import find_node_type, tree_map
 from adjit.tracer.trace import Program, current_trace, trace_function
 
@@ -273,6 +273,8 @@ class Function(Inspectable, Exportable):
                 with recording(symbols, user_location) as found:
                     made = self._compiled(signature, instance, shapes, found)
             except Exception as error:  # if the fault is in the function, it is raised again for these sizes alone
+                if is_from_handler(error):
+                    raise
                 if found.is_single:
                     return None
                 policy.family(signature).refused[frozenset(axes)] = refusal(error)

@@ -82,8 +82,11 @@ def is_from_outside(error: Exception) -> bool:
     """Whether an exception was not caused by the code that it passed through: lack of memory, a bug of adjit, or what a signal handler
     raised, which Python runs between any two instructions.
     """
-    if isinstance(error, MemoryError | InternalError):
-        return True
+    return isinstance(error, MemoryError | InternalError) or is_from_handler(error)
+
+
+def is_from_handler(error: Exception) -> bool:
+    """Whether a signal handler raised an exception."""
     return any(is_handler(entry.tb_frame) for entry in entries(error.__traceback__))
 
 

@@ -54,7 +54,8 @@ def handler(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.usefixtures("handler")
-def test_a_loop_that_is_tried(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_loop_that_is_tried(tmp_path: Path, dynamic: bool) -> None:
     happened = tmp_path / "happened"  # objects in memory are restored when the loop is tried again
 
     def interrupted(row: Any) -> Any:
@@ -70,8 +71,8 @@ def test_a_loop_that_is_tried(tmp_path: Path) -> None:
         return total
 
     with pytest.raises(TooLongError):
-        aj.function(program)(X)
-    np.testing.assert_allclose(aj.function(program)(X), 2 * X.sum())
+        aj.function(program, dynamic=dynamic)(X)
+    np.testing.assert_allclose(aj.function(program, dynamic=dynamic)(X), 2 * X.sum())
 
 
 def test_a_body_that_fails_only_when_it_is_tried() -> None:

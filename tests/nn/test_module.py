@@ -184,3 +184,14 @@ def test_initializers_have_the_moments_they_promise() -> None:
 
 def test_the_summary_of_a_model_that_was_never_called_says_so() -> None:
     assert "layers make their variables when they are first called" in nn.Sequential([nn.Dense(1)]).summary()
+
+
+def test_attempts_to_create_variables_draw_the_same_numbers() -> None:
+    """Compiled for all sizes, a layer learns the size of its input only when that has failed."""
+    x, found = np.ones((5, 4), np.float32), []
+    for dynamic in (False, True):
+        nn.set_seed(3)
+        layer = nn.Dense(6)
+        aj.function(lambda x, layer=layer: layer(x), dynamic=dynamic)(x)
+        found.append(layer.get_weights()[0])
+    np.testing.assert_array_equal(*found)

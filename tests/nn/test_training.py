@@ -167,6 +167,7 @@ def test_a_smaller_last_batch_compiles_once_more() -> None:
     assert t._train.trace_count == 2
 
 
+@pytest.mark.one_size("counts traces")
 def test_one_program_serves_all_smaller_batches() -> None:
     """Training, evaluation and prediction each have a program for whole batches, and one for batches of all other sizes."""
     t = trainer()
@@ -179,6 +180,7 @@ def test_one_program_serves_all_smaller_batches() -> None:
     assert "train_step(x: f32[B,4], y: i32[B])" in t._train.pretty_printed_signature()
 
 
+@pytest.mark.one_size("prints the programs of a step")
 def test_the_program_of_a_batch_does_not_depend_on_those_before() -> None:
     """A run that goes on in the middle of an epoch, with the smaller batch first, takes the same programs."""
     whole, rest = trainer(), trainer()

@@ -1,7 +1,8 @@
 """A `rows` region as one kernel: for each row, the loop nests of its members, one after the other.
 
 Intermediate values of the members are kept on the stack, one row each; everything else is read and written at the row's place in its
-buffer.
+buffer. If the number of rows is known only at run time, and is small then, the members are computed one after the other for all rows: these
+do not wait for each other, and all intermediate values are in the cache anyway.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from adjit.ir.expr import Expr, minimum, variable
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
 
+from ..interrupts.stopping import brief
+from ..llvm.words import Truth, branch
 from ..loops.chunks import CHUNKS, MIN_OPS
 from ..loops.ir import CHUNK, ROWS, Access, Local, Loop, LoopProgram, Node, Parallel, Sizing
 from ..loops.nest import NestPlan, NestSpec
@@ -22,6 +25,8 @@ from .kernel import Context, Kernel
 from .region import region_of
 
 ROW = variable("row")
+FEW = 15  # rows: up to here, a program for one size computes its members one by one
+SHORT = 1024  # bytes of an intermediate value in one row, up to which such a program is worth its code
 
 
 def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
@@ -53,6 +58,11 @@ def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
         nests = [node for spec in members for node in _member(kernel.vector_bytes, spec)]
         return [*slots.values(), Loop(ROW, start, stop, 1, nests)]
 
+    def by_member() -> None:
+        nodes = _few_rows(kernel, stmt, context, minimum(rows, FEW))
+        with brief(kernel.text):
+            kernel.run(LoopProgram(nodes))
+
     work = sum((spec.ops * math.prod(spec.domain) for spec in members), 0)
     least = kernel.limits.parallel_from
     if not isinstance(work, int) or not isinstance(rows, int):
@@ -63,8 +73,28 @@ def rows_kernel(stmt: Stmt, context: Context) -> Kernel:
     else:
         each = -(-rows // min(rows, CHUNKS))
         nodes = [Parallel(rows, each, walk(CHUNK * each, minimum(CHUNK * each + each, rows)))]
-    kernel.run(LoopProgram(nodes))
+    is_few: bool | Truth = False
+    if not isinstance(rows, int) and all(isinstance(slot.nbytes, int) and slot.nbytes <= SHORT for slot in slots.values()):
+        is_few = Truth(kernel.text, kernel.text.define(f"icmp sle i64 {rows}, {FEW}"))
+    branch(is_few, by_member, lambda: kernel.run(LoopProgram(nodes)))
     return kernel
+
+
+def _few_rows(kernel: Kernel, stmt: Stmt, context: Context, rows: Expr) -> list[Node]:
+    """The nests of the members, each for all rows, with room for FEW rows of the intermediate values."""
+    slots: dict[int, Local] = {}
+
+    def access(value: Operand) -> Access:
+        root, layout = context.plan.windows[id(value)]
+        if id(root) not in context.plan.rows:
+            return kernel.access(value)
+        elements = math.prod(native_shape(root.type.shape[1:]))
+        slot = slots.setdefault(id(root), Local(f"%few{len(slots)}", FEW * elements * root.type.dtype.itemsize))
+        return Access(slot.pointer, (elements, *native_shape(layout.strides[1:])), value.type.dtype, native_size(layout.offset) % elements)
+
+    members = [region_of(s, access).spec for s in stmt.blocks[0].stmts if s.op.is_nest]
+    nests = [NestPlan(kernel.vector_bytes, replace(spec, domain=(rows, *spec.domain[1:]))).nodes() for spec in members]
+    return [*slots.values(), *(node for nest in nests for node in nest)]
 
 
 def _inside(offset: Expr, elements: Expr) -> Expr:

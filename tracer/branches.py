@@ -33,7 +33,7 @@ from .regions import (
     reading_assigned,
     same_static,
 )  # fmt: skip
-from .sharing import remember_choice
+from .sharing import double, remember_choice
 from .trace import Trace
 from .traced import WeakSplat
 
@@ -164,7 +164,8 @@ def _build(entry: RegionOutput, tree: TreeDef, pairs: Sequence[tuple[Any, Any]],
         where = spelled(path)
         ours, theirs = kind_of(a), kind_of(b)
         if same_static(a, b):
-            parts.append((a,))
+            # two arrays with the same contents: either may be the one that other variables hold
+            parts.append((double(a, b) if isinstance(a, np.ndarray) and a is not b else a,))
             continue
         kind = join(ours, theirs) if ours and theirs else None
         if kind is None:

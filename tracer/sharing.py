@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from sys import getrefcount
 from types import FrameType, FunctionType, GeneratorType, ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,9 +30,12 @@ from adjit.ir.ops.index import Gather
 from adjit.ir.ops.shape import Flip, Reshape, Slice, Transpose
 from adjit.ir.records import NamedTuple
 
+from .contents import same_bits
 from .frames import user_location
 from .pytree import flatten
 from .traced import Traced
+
+Doubles: TypeAlias = dict[int, tuple[Array, tuple[Array, ...]]]
 
 REACH = 1000  # objects that a search for other references to an array visits
 SHARING: tuple[type[Op], ...] = (Reshape, Transpose, Slice, Flip, Gather)  # ops that return views in NumPy
@@ -80,23 +83,33 @@ def memory_of(x: Any) -> tuple[Any, ...]:
     known, viewed = doubles(), x
     while isinstance(viewed, np.ndarray):
         if id(viewed) in known:
-            return (x, *memory_of(known[id(viewed)][1]))
+            return (x, *(root for original in known[id(viewed)][1] for root in memory_of(original)))
         viewed = viewed.base
     return (x,)
 
 
-def doubles() -> dict[int, tuple[Array, Array]]:
-    """Return id of a copy made for a branch or an iteration -> (copy, original), for the duration of the trace."""
+def doubles() -> Doubles:
+    """Return id of a copy made for a branch or an iteration -> (copy, originals), for the duration of the trace."""
     builder = current_builder()
-    kept: list[dict[int, tuple[Array, Array]]] = [] if builder is None else [b.doubles for b in builder.around() if hasattr(b, "doubles")]
+    kept: list[Doubles] = [] if builder is None else [b.doubles for b in builder.around() if hasattr(b, "doubles")]
     return kept[-1] if kept else {}
 
 
-def double(array: Array) -> Array:
-    """Copy an array for a branch or an iteration to change; the copy remains linked to the original."""
+def double(array: Array, *others: Array) -> Array:
+    """Copy an array for a branch or an iteration to change; the copy remains linked to the original, and to others with its contents."""
     out = array.copy()
-    doubles()[id(out)] = (out, array)
+    doubles()[id(out)] = (out, (array, *others))
     return out
+
+
+def check_doubles() -> None:
+    """Raise an error if one of several arrays has changed since a variable became one or the other of them, depending on a condition."""
+    for copy, originals in doubles().values():
+        if len(originals) > 1 and not all(same_bits(copy, original) for original in originals):
+            raise TraceError(
+                "an array is changed in place after a traced branch that makes a variable this array or another one: whether the variable "
+                "changes as well is only known when the function runs; copy the array first, with .copy()"
+            ).at(user_location())
 
 
 def written(trace: Builder, x: Operand, key: Any, value: Any) -> Operand:
@@ -112,8 +125,12 @@ def owned(trace: Builder, out: Operand, given: Any = None) -> Operand:
 
 
 def share(x: Any, other: Any, kind: type = object) -> bool:
-    """Whether a write to the array `x` would change `other`: an array (of this class), or a structure of arrays."""
-    return any(isinstance(leaf, kind) and same_memory(x, leaf) for leaf in arrays_in(other))
+    """Whether a write to the array `x` should change `other`: an array, or a structure of arrays.
+
+    Only those of this class count, and copies of NumPy arrays, which do not see the write as the arrays themselves do.
+    """
+    leaves = [leaf for leaf in arrays_in(other) if isinstance(leaf, kind) or not (leaf is x or overlap(leaf, x))]
+    return any(same_memory(x, leaf) for leaf in leaves)
 
 
 def arrays_in(structure: Any) -> Iterator[Any]:

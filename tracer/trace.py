@@ -30,7 +30,7 @@ from .contents import holds_still
 from .frames import code_of, definition, raised_at, recurs_at, user_location, user_site
 from .given import Given
 from .pytree import TreeDef, dotted, flatten
-from .sharing import SHARING, Overwritten, memory_of, remember_view
+from .sharing import SHARING, Doubles, Overwritten, check_doubles, memory_of, remember_view
 from .traced import Splat as Splat
 from .traced import Traced as Traced
 from .traced import leaked
@@ -65,7 +65,7 @@ class Trace(Builder):
             self.writes: list[tuple[Value, Operand]] = []  # what was assigned to variables that had another shape before
             self.arguments: Sequence[Traced] = ()
             self.functions: dict[int, FunctionType] = {}  # those of the user that have been called, by id
-            self.doubles: dict[int, tuple[Array, Array]] = {}
+            self.doubles: Doubles = {}
             self.parts: dict[int, tuple[Operand, Any]] = {}  # id of a value -> it and the part of a variable that it was read from
             self.sources: dict[int, Any] = {}  # random number generators created by the function itself
             self._cells: dict[int, tuple[Cell, Traced]] = {}
@@ -343,6 +343,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
             args, kwargs = tree.unflatten(given)
             structures = Given((args, kwargs))
             result = fn(*args, **kwargs)
+            check_doubles()
             structures.check(trace.name, result, location)
             out, out_tree = flatten(result, in_order=True)
             check_arguments(trace, arguments, out)

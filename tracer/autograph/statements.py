@@ -12,6 +12,7 @@ from ..frames import is_from_outside
 from ..growing import TracedList
 from ..loops import Loop
 from ..regions import UNDEFINED, Attempt, RegionOutput, Wording
+from ..sharing import doubles
 from ..trace import Trace, current_trace
 from . import expressions
 from .heap import Named, Thing
@@ -53,6 +54,7 @@ class Choice:
     def emit(
         self, trace: Trace, test: Any, entries: Sequence[RegionOutput], words: Wording, loose: tuple[bool, bool] = (False, False)
     ) -> list[Any]:
+        self.doubles = set(doubles())
         try:
             return emit_if(trace, test, [partial(self.branch, f) for f in self.branches], entries, words, loose)
         finally:
@@ -77,6 +79,9 @@ class Choice:
             sides = [copies.values[i] for copies in self.left]
             out[i] = keep_identity(self.before[i], sides, lambda x: origins.get(id(x), x), value)
             self.watch.settled(self.before[i], out[i])
+        held = {id(x) for value in out for x in containers(value)}
+        for key in doubles().keys() - self.doubles - held:
+            del doubles()[key]  # the arrays themselves are still in their places
         self.state.write(out)
 
 

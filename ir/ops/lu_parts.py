@@ -89,14 +89,13 @@ class LuParts(Op):
         half = solve_triangular(y, matmul(args[2], d), unit=True)
         inner = swap(solve_triangular(y, swap(half), upper=True, transposed=True))
         below = lower(inner, -1)
-        return lower(below + matmul(lower(y, -1), below), -1) + matmul(inner - below, y - lower(y, -1))
+        return below + matmul(lower(y, -1), below) + matmul(inner - below, y - lower(y, -1))
 
     def vjp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         if i:
             return None
-        below, above = lower(d, -1), d - lower(d, -1)
-        left = lower(below + matmul(swap(lower(y, -1)), below), -1)
-        right = matmul(above, swap(y - lower(y, -1)))
+        left = lower(d + matmul(swap(lower(y, -1)), d), -1)
+        right = matmul(d - lower(d, -1), swap(y - lower(y, -1)))
         inner = left + right - lower(right, -1)
         half = solve_triangular(y, inner, unit=True, transposed=True)
         return matmul(swap(args[2]), swap(solve_triangular(y, swap(half), upper=True)))

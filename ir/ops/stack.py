@@ -205,7 +205,7 @@ class StackArray(CheckedStackOp):
 
 
 class StackAdd(CheckedStackOp):
-    """The elementwise sum of two stacks of equal length, of floats."""
+    """The elementwise sum of two stacks of equal length, of real or complex floats."""
 
     in_place: ClassVar[int | None] = 0
 
@@ -215,7 +215,7 @@ class StackAdd(CheckedStackOp):
 
     def infer(self, *types: TensorType) -> TensorType:
         a, b = types
-        if self.stack(a) != b or not self.stack(a).element.is_float:
+        if self.stack(a) != b or not self.stack(a).element.is_inexact:
             raise DTypeError(f"stack_add: takes two stacks of one type of floats, not {a} and {b}")
         return a
 

@@ -123,7 +123,7 @@ class _Function:
 
 def _has_small_arrays(stmt: Stmt) -> bool:
     values = (x for b in stmt.blocks for x in (*b.params, *(r for s in b.stmts for r in s.results)))
-    return any(is_packed(x) for x in values) or any(_has_small_arrays(s) for b in stmt.blocks for s in b.stmts if s.blocks)
+    return any(is_packed(x) for x in values) or any(_has_small_arrays(s) for b in stmt.blocks for s in b.stmts)
 
 
 def _indexed_arrays(loop: Stmt) -> set[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -237,3 +238,26 @@ def test_a_result_that_does_not_depend_on_a_parameter_costs_nothing(region: str)
     assert len([r for r in swept.results if r.type.is_float]) == 1
     assert sum(s.op.name == "mul" for s in backward) == 1  # by %q alone: %r does not multiply a derivative of %q
     assert_all_close(run(gradient, scalar(0.3), scalar(0.4))[1:], differences(func, (scalar(0.3), scalar(0.4)))[:1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("start", [-2, 0, 1, 2])
+def test_gradients_of_loops_that_start_anywhere(start: int) -> None:
+    """The product of x + k for all k."""
+    func = parse_func(
+        dedent(f"""
+        func @f(%x: f64[], %n: i64[]) -> f64[] {{
+          %r: f64[] = for %k in {start}..%n carry (%c: f64[] = 1.0) {{
+            %i: f64[] = cast %k {{dtype=f64}}
+            %a: f64[] = add %x, %i
+            %d: f64[] = mul %c, %a
+            yield %d
+          }}
+          return %r
+        }}
+        """)
+    )
+    for stop in (start - 1, start, start + 1, start + 4):
+        value, slope = run(value_and_grad_func(func), np.array(2.5), np.array(stop))
+        factors = [2.5 + k for k in range(start, stop)]
+        np.testing.assert_allclose(value, np.prod(factors), rtol=1e-14)
+        np.testing.assert_allclose(slope, sum(np.prod(factors) / f for f in factors), rtol=1e-14)

@@ -254,6 +254,25 @@ def test_loops_carry_and_save_complex_values() -> None:
     np.testing.assert_allclose(gradient, differences(escaping, Z), rtol=1e-5)
 
 
+def test_second_order_through_loops() -> None:
+    """The cotangents of a stack that two loops read are added."""
+
+    def powers(z: Any, n: Any) -> Any:
+        total, k = 0 * z, 0
+        while k < n:
+            total = total + z * z * z
+            z = aj.sin(z) * z
+            k = k + 1
+        return aj.sum(aj.real(z * aj.conj(z) + total))
+
+    def slope(z: Any, n: Any) -> Any:
+        return aj.grad(lambda y: aj.sum(aj.real(aj.grad(lambda x: powers(x, n))(y) ** 2)))(z)
+
+    z = np.array([0.3 + 0.2j, 0.1 - 0.4j])
+    unrolled = aj.function(lambda z: slope(z, 4))(z)
+    np.testing.assert_allclose(aj.function(slope)(z, np.int64(4)), unrolled, rtol=1e-12)
+
+
 def test_vmap() -> None:
     rows = np.stack([Z, Z * 2, np.conj(Z)])
     got = aj.function(aj.vmap(aj.grad(loss)))(rows)

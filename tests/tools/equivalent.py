@@ -112,6 +112,18 @@ EQUIVALENT = [
         )
     ),
     Equivalent(
+        "ir/ops/special/modified.py",
+        "nonzero = where_(x == 0.0, 1.0, x)",
+        "1.0 -> 2.0",
+        "what is divided by it is not chosen where x is 0",
+    ),
+    Equivalent(
+        "ir/ops/arithmetic.py",
+        "return apply(self, one, args[0]) * apply(self, one, args[1]) if i == 0 else None",
+        "apply(self, one, args[0]) * apply(self, one, args[1]) -> apply(self, one, args[0]) / apply(self, one, args[1])",
+        "both are 1 or -1",
+    ),
+    Equivalent(
         "passes/dependencies.py",
         "size = kind.size if isinstance(kind, TensorType) else 1",
         "1 -> 2",

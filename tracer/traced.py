@@ -95,6 +95,23 @@ class Traced(ArrayMethods, Value):
 
     # ---- operations that need an actual value
 
+    def __mul__(self, other: Any) -> Any:
+        self._refuse_repetition(other)
+        return super().__mul__(other)
+
+    def __rmul__(self, other: Any) -> Any:
+        self._refuse_repetition(other)
+        return super().__rmul__(other)
+
+    def _refuse_repetition(self, other: Any) -> None:
+        """`[0.0] * n` repeats the list if n is a Python number: it is no product of arrays."""
+        if self.weak and isinstance(other, list | tuple) and self.type.dtype.kind in "iub":
+            self._unknown(
+                "[...] * n",
+                f"how often it repeats a {'list' if isinstance(other, list) else 'tuple'} is",
+                "lengths are static: make it a static argument, or append to a list; for a product, make an array of the list",
+            )
+
     def __bool__(self) -> bool:
         self._unknown("bool()", "its truth is", undecided())
 

@@ -252,7 +252,23 @@ class File:
 
 STATE, FILE = aj.Variable(0.0), File()
 
+
+def list_of_a_traced_length(x: Any, n: int) -> Any:
+    out = [0.0] * n
+    for i in range(len(out)):
+        out[i] = x[i]
+    return out
+
+
+def list_made_longer(x: Any, n: int) -> Any:
+    out = [x[0]]
+    out *= n
+    return out
+
+
 REFUSED: dict[Callable[..., Any], str] = {
+    list_of_a_traced_length: "how often it repeats a list is not known while tracing",
+    list_made_longer: "how often it repeats a list is not known while tracing",
     first_of_an_empty_list: "the list is empty before the traced loop that appends to it",
     slice_assigned: "what a slice of it holds",
     list_of_pairs: "the items of the list are structures, not arrays",

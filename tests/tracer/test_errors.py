@@ -51,6 +51,13 @@ def test_needing_a_value_says_what_to_do(advice: str) -> None:
     assert advice in str(error)
 
 
+def test_sequences_are_not_repeated_by_traced_numbers() -> None:
+    """An array of no axes is a factor, as in NumPy; a Python number repeats a list."""
+    assert "how often it repeats a list is not known while tracing" in str(refused(lambda n: [0.0] * n, 3))
+    assert "how often it repeats a tuple is not known while tracing" in str(refused(lambda n: (n + 1) * (1.0, 2.0), 3))
+    assert trace(lambda n: n * [1.0, 2.0], np.array(3)).func.results[0].type.shape == (2,)
+
+
 UNSUPPORTED: dict[str, tuple[Callable[..., Any], str]] = {
     "np.trim_zeros": (lambda x: np.trim_zeros(x), "shapes are static"),
     "np.where": (lambda x: np.where(x > 0), "np.where(condition, a, b)"),

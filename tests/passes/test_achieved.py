@@ -48,6 +48,7 @@ MOST = {
 
 
 def left(text: str) -> Left:
+    text = re.sub(r",\n +", ", ", text)  # long lines are folded after commas
     arena = re.search(r" arena (\d+)", text)
     assert arena is not None
     return Left(len(re.findall(r"^ +%.* = ", text, re.MULTILINE)), len(re.findall(r" = (?:fuse|rows)\b", text)), int(arena[1]))

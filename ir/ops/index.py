@@ -380,7 +380,7 @@ def selected(name: str, x: TensorType, indices: Sequence[TensorType]) -> TensorT
 def out_of_bounds(name: str, x: TensorType, axis: int, index: DType) -> str:
     """The message, with a placeholder for the index, which native code passes as 64 bits."""
     place = "{:unsigned}" if index == U64 else "{}"
-    return f"{name}: index {place} is out of bounds for axis {axis} of {x}, of size {x.shape[axis]}"
+    return f"{name}: index {place} is out of bounds for axis {axis} of {x}, of size {x.shape[axis]!s}"
 
 
 def positions(name: str, x: TensorType, indices: Sequence[Array]) -> tuple[Array, ...]:

@@ -29,6 +29,7 @@ def ranks() -> None:
 
 @pytest.mark.usefixtures("ranks")
 @pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.one_size("looks for deferred sums in the text of a program")
 def test_collectives_and_their_derivatives(count: int, tmp_path: Path) -> None:
     done = on_ranks(count, PROGRAMS, *CHECKS, ADJIT_NOTES=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -43,6 +44,7 @@ def test_products_that_are_summed_block_by_block(count: int, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("ranks")
+@pytest.mark.one_size("looks for deferred sums in the text of a program")
 def test_ranks_that_cannot_share_memory(tmp_path: Path) -> None:
     done = on_ranks(2, PROGRAMS, "without_windows", ADJIT_NOTES=str(tmp_path), ADJIT_NUM_THREADS="1")
     assert done.returncode == 0, done.stdout + done.stderr

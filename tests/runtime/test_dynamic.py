@@ -476,3 +476,10 @@ def test_a_special_size_does_not_fix_the_others():
             assert g(np.ones(n)) == f(np.ones(n))
         assert "f(x: f64[64]) -> f64[]\n" in g.pretty_printed_signature()
         assert "f(x: f64[B]) -> f64[] for B-64 != 0" in g.pretty_printed_signature()
+
+
+def test_an_index_out_of_bounds_names_the_size():
+    f = aj.function(lambda x, i: np.sum(x[i]), input_signature=[aj.TensorSpec([None], "f8"), aj.TensorSpec([2], "i8")])
+    assert float(f(np.ones(9), np.array([0, 8]))) == 2.0
+    with pytest.raises(aj.OutOfBoundsError, match=r"index 11 is out of bounds for axis 0 of f64\[B\], of size B\n"):
+        f(np.ones(9), np.array([0, 11]))

@@ -139,6 +139,7 @@ def picked(w: Any, i: Any, j: Any) -> Any:
     return np.sum(np.sin(w[i])) * w[j]
 
 
+@pytest.mark.one_size("exported code, which is for one size, is compared bit by bit")
 def test_loops_that_save_values(tmp_path: Path) -> None:
     w = floats(7, 7, dtype="f8")
     calls = [[w, np.int64(n)] for n in (0, 3, 500, 2)]
@@ -186,6 +187,7 @@ def message(i: Array, j: int) -> str:
     return str(error.value)
 
 
+@pytest.mark.one_size("exported code, which is for one size, names it in errors")
 def test_errors_are_codes_with_the_texts_of_python(tmp_path: Path) -> None:
     picked.export(tmp_path / "pick.a", np.arange(5.0), np.array([1, 3]), 4)
     lines = output(compiled(tmp_path, MESSAGES, "pick.a"))
@@ -194,6 +196,7 @@ def test_errors_are_codes_with_the_texts_of_python(tmp_path: Path) -> None:
     assert lines == "\n".join(wanted) + "\n"
 
 
+@pytest.mark.one_size("exported code, which is for one size, names it in errors")
 def test_errors_in_javascript(tmp_path: Path) -> None:
     need("node")
     picked.export(tmp_path / "pick.wasm", np.arange(5.0), np.array([1, 3]), 4)

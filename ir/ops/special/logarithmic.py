@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING, ClassVar
 
 from ..elementary import log, log1p
+from ..logic import equal
+from ..maps import where as where_
 from .base import Special, special
 from .numbers import Num, where
 
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
     from ...operand import Operand
 
 INF, NAN = math.inf, math.nan
+
+
+def share(x: Operand, y: Operand) -> Operand:
+    """x / y, and 0 where x is 0: there the function is 0 whatever y is."""
+    return where_(equal(x, 0.0), 0.0, x / y)
 
 
 class Xlogy(Special):
@@ -28,7 +35,7 @@ class Xlogy(Special):
         return where(x.equals(0.0), where(y.is_nan(), NAN, x), x * y.log())
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
-        return log(args[1]) if i == 0 else args[0] / args[1]
+        return log(args[1]) if i == 0 else share(args[0], args[1])
 
 
 class Xlog1py(Special):
@@ -43,7 +50,7 @@ class Xlog1py(Special):
         return where(x.equals(0.0), where(y.is_nan(), NAN, x), x * y.log1p())
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
-        return log1p(args[1]) if i == 0 else args[0] / (1.0 + args[1])
+        return log1p(args[1]) if i == 0 else share(args[0], 1.0 + args[1])
 
 
 class Entr(Special):
@@ -77,7 +84,7 @@ class RelEntr(Special):
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         p, q = args
-        return log(p / q) + 1.0 if i == 0 else -p / q
+        return log(p / q) + 1.0 if i == 0 else -share(p, q)
 
 
 class KlDiv(Special):
@@ -92,7 +99,7 @@ class KlDiv(Special):
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         p, q = args
-        return log(p / q) if i == 0 else 1.0 - p / q
+        return log(p / q) if i == 0 else 1.0 - share(p, q)
 
 
 class Logit(Special):

@@ -341,6 +341,7 @@ for _ in range(10_000):
 
 @needs_linux
 @pytest.mark.skipif(shutil.which("perf") is None, reason="there is no perf here")
+@pytest.mark.one_size("asks for the time of kernels, which is that of their chunks")
 def test_perf_reports_lines(tmp_path: Path) -> None:
     (tmp_path / "profiled.py").write_text(LOOP, encoding="utf-8")
 

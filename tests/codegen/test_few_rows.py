@@ -42,6 +42,7 @@ def test_any_number_of_rows(name: str, length: int, dtype: str) -> None:
     assert f.trace_count == 1
 
 
+@pytest.mark.one_size("the length of a row is known")
 def test_both_ways_are_in_one_kernel() -> None:
     f = aj.function(softmax, input_signature=[aj.TensorSpec([None, 100], "f4")])
     text = f.inspect(np.ones((9, 100), "f4")).loops

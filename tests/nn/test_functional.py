@@ -96,6 +96,7 @@ def test_layers_with_several_results_and_masks() -> None:
     assert_close(np.asarray(mixed([padded, b])) - b, np.asarray(nn.Model(ids, last)(padded)))
 
 
+@pytest.mark.one_size("counts traces")
 def test_it_trains_and_repeats_training_behaviour() -> None:
     nn.set_seed(0)
     x = nn.Input((4,))

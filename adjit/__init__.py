@@ -27,6 +27,7 @@ from adjit.runtime.config import config
 from adjit.runtime.function import Function, function
 from adjit.runtime.leaving import LostGradientWarning
 from adjit.runtime.retracing import RetraceWarning
+from adjit.runtime.slow_calls import SlowCallWarning
 from adjit.runtime.slow_compiling import SlowCompilationWarning
 from adjit.runtime.specs import TensorSpec
 from adjit.runtime.tape import GradientTape
@@ -170,7 +171,8 @@ def __dir__() -> list[str]:
 
 __all__ = [
     # functions and their derivatives
-    "Function", "GradientTape", "Inspection", "LostGradientWarning", "RetraceWarning", "SlowCompilationWarning", "Tensor", "TensorSpec",
+    "Function", "GradientTape", "Inspection", "LostGradientWarning", "RetraceWarning", "SlowCallWarning", "SlowCompilationWarning",
+    "Tensor", "TensorSpec",
     "Variable", "config", "constant", "function", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "random", "ravel_pytree",
     "register_pytree_node", "stop_gradient", "tensor", "tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten",
     "tune", "value_and_grad", "vjp", "vmap",

@@ -25,6 +25,7 @@ import numpy as np
 from adjit.ir.arrays import plain_array
 from adjit.ir.errors import AdjitError
 from adjit.ir.ops.base import Array
+from adjit.ir.tracebacks import boundary
 from adjit.runtime.tensor import Tensor, wrap
 from adjit.runtime.variable import Variable
 
@@ -248,6 +249,7 @@ def named(target: Any) -> Iterator[tuple[str, Variable]]:
         yield path or "variable", variable
 
 
+@boundary
 def save(path: Any, target: Any, metadata: Mapping[str, str] | None = None) -> None:
     """Write all variables of a module (or of a dict of modules) to a safetensors file.
 
@@ -265,6 +267,7 @@ def save(path: Any, target: Any, metadata: Mapping[str, str] | None = None) -> N
     write_arrays(path, arrays, metadata)
 
 
+@boundary
 def load(path: Any, target: Any, strict: bool = True, ignore: tuple[str, ...] = ()) -> None:
     """Assign the variables of a module (or of a dict of modules) from a file.
 

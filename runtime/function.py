@@ -44,6 +44,7 @@ from .retracing import Retraces
 from .room import GROWTH, has_lists, is_visible
 from .shortcut import Shortcut
 from .signature import Signature, is_array, probe, resolve_static, shows_keywords, take_apart
+from .slow_calls import SlowCalls
 from .slow_compiling import warn_if_slow
 from .specs import InputSignature, Specialization, signature_text
 from .tensor import tensor
@@ -110,6 +111,7 @@ class Function(Inspectable, Exportable):
         self._complete = False  # traced to the end once: from then on no variable may be created
         self._instances = Instances(self._lock)
         self._outside = Outside()
+        self._slow_calls = SlowCalls(self._name)
         self._shortcut = Shortcut(self)
 
     # ---- calls
@@ -151,6 +153,7 @@ class Function(Inspectable, Exportable):
         key: list[Any] = []
         arrays: list[Array] = []
         if not probe((*args, kwargs) if kwargs else args, key, arrays):
+            self._slow_calls.note(args, kwargs)
             return self._call(args, kwargs, None, instance)
         short = (len(args), *key)
         found = self._short.get(short)

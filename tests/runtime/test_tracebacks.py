@@ -176,3 +176,16 @@ def test_errors_are_named_as_users_import_them() -> None:
     with contextlib.suppress(aj.ShapeError):
         aj.function(wrong)(X)
     assert repr(aj.ShapeError) == "<class 'adjit.ShapeError'>"
+
+
+@pytest.mark.usefixtures("short")
+def test_files_that_do_not_fit(tmp_path: Any) -> None:
+    layer = aj.nn.Dense(2)
+    layer(np.ones((1, 3), "f4"))
+    path = tmp_path / "w.safetensors"
+    aj.nn.save(path, layer)
+    for call in (lambda: aj.nn.load(path, aj.nn.Dense(2)), lambda: aj.nn.save(path, aj.nn.Dense(2))):
+        with pytest.raises(aj.nn.weights.WeightsError) as caught:
+            call()
+        files = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+        assert set(files) == {__file__}

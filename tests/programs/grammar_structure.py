@@ -111,7 +111,7 @@ def written(d: Draw) -> Node | None:
         return None
     y, shape = d.fresh(), d.shape(x)
     at = key(d, shape).replace("None, ", "").replace("None", ":") if d.chance(0.6) else positions(d, shape[0]) if shape[0] else ":"
-    value = d.array("f") if d.chance(0.3) else None
+    value = d.array("f") if d.chance(0.3) and d.dtype(x).kind != "u" else None  # of negative floats, NumPy makes any
     update = d.choice(
         [f"{y}[{at}] = {{v}}", f"{y}[{at}] += {{v}}", f"{y}[{at}] *= {{v}}", f"{y}[{at}] = {y}[{at}] * {{v}}", f"{y}[{at}] -= {{v}}"]
     )

@@ -80,6 +80,30 @@ def test_gradient_and_tangent_agree() -> None:
     np.testing.assert_allclose(tangent, sum(np.sum(g * v) for g, v in zip(gradients, along)), rtol=1e-12)
 
 
+ACCUMULATED = """
+    func @f(%c: f64[2,4], %a: f64[2,3], %b: f64[3,4]) -> f64[] {
+      %y: f64[2,4] = matmul_add %c, %a, %b
+      %z: f64[2,4] = tanh %y
+      %s: f64[] = sum %z {axes=[0, 1]}
+      return %s
+    }
+    """
+
+
+def test_a_product_that_is_accumulated_has_the_derivatives_of_a_sum() -> None:
+    fused = parse_func(dedent(ACCUMULATED))
+    apart = parse_func(
+        dedent(ACCUMULATED.replace("%y: f64[2,4] = matmul_add %c, %a, %b", "%p: f64[2,4] = matmul %a, %b\n      %y: f64[2,4] = add %c, %p"))
+    )
+    rng = np.random.default_rng(3)
+    arrays = [rng.standard_normal(p.type.shape) for p in fused.params]
+    for ours, theirs in zip(run(value_and_grad_func(fused), *arrays), run(value_and_grad_func(apart), *arrays), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+    tangents = [rng.standard_normal(p.type.shape) for p in fused.params]
+    for ours, theirs in zip(run(jvp_func(fused), *arrays, *tangents), run(jvp_func(apart), *arrays, *tangents), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+
+
 def test_an_unconnected_parameter_has_gradient_zero() -> None:
     func = value_and_grad_func(parse_func("func @f(%x: f64[], %y: f64[2]) -> f64[] {\n  return %x\n}\n"))
     assert "return %x, 1.0, 0.0" in print_func(func)

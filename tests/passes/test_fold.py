@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjit.passes.simplify.fold import fold
+from adjit.ir.parser import parse_func
+from adjit.ir.printer import print_func
+from adjit.passes.simplify.fold import MAX_OPERAND, MAX_RESULT, fold
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 
@@ -111,3 +114,21 @@ def test_what_fails_is_left_to_fail() -> None:
 @given(st.randoms(use_true_random=False))
 def test_meaning_is_kept(random: Random) -> None:
     keeps_meaning(fold, random)
+
+
+@pytest.mark.parametrize(("size", "folds"), [(MAX_RESULT, True), (MAX_RESULT + 1, False)])
+def test_constants_up_to_the_size_that_is_printed(size: int, folds: bool) -> None:
+    numbers = ", ".join(f"{k}.0" for k in range(size))
+    func = parse_func(
+        f"func @f() -> f64[{size}] {{\n  %a: f64[{size}] = constant {{data=[{numbers}]}}\n  %b: f64[{size}] = neg %a\n  return %b\n}}\n"
+    )
+    assert ("neg" not in print_func(fold(func))) == folds
+
+
+@pytest.mark.parametrize(("size", "folds"), [(MAX_OPERAND // 2, True), (MAX_OPERAND // 2 + 1, False)])
+def test_operands_up_to_a_size_that_is_computed_quickly(size: int, folds: bool) -> None:
+    """All operands of a statement together."""
+    numbers = ", ".join(f"{k}.0" for k in range(size))
+    lines = [f"%{name}: f64[{size}] = constant {{data=[{numbers}]}}" for name in "ab"]
+    body = "".join(f"  {line}\n" for line in [*lines, "%c: f64[] = matmul %a, %b"])
+    assert ("matmul" not in print_func(fold(parse_func(f"func @f() -> f64[] {{\n{body}  return %c\n}}\n")))) == folds

@@ -89,3 +89,34 @@ def test_the_text_of_a_substitution() -> None:
         }
         """,
     )
+
+
+def test_a_mask_that_a_batch_shares() -> None:
+    rewrites(
+        substitute_triangles,
+        """
+        func @f(%x: f64[3,4,4], %b: f64[3,4,2]) -> f64[3,4,2] {
+          %i: i64[4,4] = iota {axis=0}
+          %j: i64[4,4] = iota {axis=1}
+          %p: bool[4,4] = less_equal %j, %i
+          %q: bool[3,4,4] = broadcast %p
+          %l: f64[3,4,4] = where %q, %x, 0.0
+          %f: f64[3,5,4] = lu %l
+          %y: f64[3,4,2] = solve_with %l, %f, %b
+          return %y
+        }
+        """,
+        """
+        func @f(%x: f64[3,4,4], %b: f64[3,4,2]) -> f64[3,4,2] {
+          %i: i64[4,4] = iota {axis=0}
+          %j: i64[4,4] = iota {axis=1}
+          %p: bool[4,4] = less_equal %j, %i
+          %q: bool[3,4,4] = broadcast %p
+          %l: f64[3,4,4] = where %q, %x, 0.0
+          %f: f64[3,5,4] = lu %l
+          %y: f64[3,4,2] = solve_triangular %l, %b
+          return %y
+        }
+        """,
+        near=0,
+    )

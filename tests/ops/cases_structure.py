@@ -95,6 +95,7 @@ def exclusive(x: Array) -> Array:
 
 SHAPES = [
     row("broadcast", lambda x: ops.broadcast_to(x, (2, 3, 4)), lambda x: np.broadcast_to(x, (2, 3, 4)), normal(3, 1)),
+    row("broadcast_after_one", lambda x: ops.broadcast_to(x, (1, 3, 4)), lambda x: np.broadcast_to(x, (1, 3, 4)), normal(3, 1)),
     row("broadcast_scalar", lambda x: ops.broadcast_to(x, (2, 0)), lambda x: np.broadcast_to(x, (2, 0)), normal()),
     row("reshape", lambda x: ops.reshape(x, (2, -1)), lambda x: x.reshape(2, -1), MATRIX),
     row("transpose", lambda x: ops.transpose(x, (2, 0, 1)), lambda x: x.transpose(2, 0, 1), CUBE),

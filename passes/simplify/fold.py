@@ -87,7 +87,9 @@ class _Folding:
 
 def uniform(array: Array) -> Literal | Array:
     """A literal for an array filled with one value (bitwise), otherwise the array."""
-    bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
-    if array.size == 0 or (bits != bits.flat[0]).any():
+    if array.size == 0:
+        return array
+    bits = np.frombuffer(array.tobytes(), np.uint8).reshape(array.size, -1)
+    if (bits != bits[0]).any():
         return array
     return Literal(array.flat[0], TensorType(as_dtype(array.dtype), array.shape))

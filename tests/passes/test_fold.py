@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adjit.ir.operand import Literal
 from adjit.ir.parser import parse_func
 from adjit.ir.printer import print_func
-from adjit.passes.simplify.fold import MAX_OPERAND, MAX_RESULT, fold
+from adjit.passes.simplify.fold import MAX_OPERAND, MAX_RESULT, fold, uniform
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 
@@ -132,3 +134,20 @@ def test_operands_up_to_a_size_that_is_computed_quickly(size: int, folds: bool) 
     lines = [f"%{name}: f64[{size}] = constant {{data=[{numbers}]}}" for name in "ab"]
     body = "".join(f"  {line}\n" for line in [*lines, "%c: f64[] = matmul %a, %b"])
     assert ("matmul" not in print_func(fold(parse_func(f"func @f() -> f64[] {{\n{body}  return %c\n}}\n")))) == folds
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i8", "u16", "f16", "f32", "f64", "c64", "c128"])
+def test_constants_of_every_dtype_fold_to_numbers_or_arrays(dtype: str) -> None:
+    (value,) = parse_func(f"func @f(%x: {dtype}[3]) -> {dtype}[3] {{\n  return %x\n}}\n").params
+    ones, several = np.ones(3, value.type.dtype), np.array([1, 0, 1], value.type.dtype)
+    number = uniform(ones)
+    assert isinstance(number, Literal)
+    assert (number.type, number.value) == (value.type, 1)
+    assert uniform(several) is several
+    assert isinstance(uniform(ones[0]), Literal)
+    assert isinstance(uniform(several[::2]), Literal)
+    assert not isinstance(uniform(ones[:0]), Literal)
+
+
+def test_zeros_of_both_signs_are_not_one_number() -> None:
+    assert not isinstance(uniform(np.array([0.0, -0.0])), Literal)

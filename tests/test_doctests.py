@@ -43,7 +43,8 @@ def examples(module: ModuleType) -> list[doctest.DocTest]:
 def test_examples_in_docstrings_run(name: str) -> None:
     failed: list[str] = []
     for test in examples(importlib.import_module(name)):
-        doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=failed.append)
+        runner = doctest.DocTestRunner(verbose=False, optionflags=OPTIONS)  # by default, it takes the -v of pytest for its own
+        runner.run(test, out=failed.append)
     assert not failed, "".join(failed)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import io
 import sys
 import warnings
@@ -40,8 +39,9 @@ def test_buffers_are_read_only_and_not_of_what_is_differentiated() -> None:
     view = memoryview(t)  # type: ignore[arg-type]
     assert view.readonly
     assert view.tolist() == X.tolist()
-    with pytest.raises(BufferError, match="cannot be written to"):
-        (ctypes.c_char * t.nbytes).from_buffer(t)  # type: ignore[arg-type]
+    with pytest.raises((BufferError, TypeError), match=r"cannot be written to|read-write"):
+        io.BytesIO(bytes(t.nbytes)).readinto(t)  # type: ignore[arg-type]
+    assert t.numpy().tolist() == X.tolist()
     with aj.GradientTape() as tape:
         tape.watch(t)
         with pytest.raises(BufferError, match="its gradient would be lost"):

@@ -185,6 +185,25 @@ def test_while(mask: tuple[bool, ...]) -> None:
     check(parsed(WHILE), [a if has else a[1] for a, has in zip(full, mask, strict=True)], mask)
 
 
+def test_while_with_a_shared_condition_stays_one() -> None:
+    """What it carries starts as one number for all examples, and differs after the first iteration; the counter does not."""
+    text = """
+        func @f(%x: f64[], %n: i64[]) -> (f64[], i64[]) {
+          %r: f64[], %j: i64[] = while carry (%c: f64[] = 1.0, %i: i64[] = 0) {
+            %p: bool[] = less %i, %n
+            cond %p
+          } do {
+            %d: f64[] = mul %c, %x
+            %k: i64[] = add %i, 1
+            yield %d, %k
+          }
+          return %r, %j
+        }
+        """
+    out = check(parsed(text), [X, np.array(3)], [True, False])
+    assert "%i: i64[]" in print_func(out)
+
+
 def test_while_in_a_branch_that_no_example_takes() -> None:
     """Its condition would hold for ever."""
     text = """

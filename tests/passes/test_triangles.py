@@ -120,3 +120,42 @@ def test_a_mask_that_a_batch_shares() -> None:
         """,
         near=0,
     )
+
+
+def test_systems_inside_of_loops_and_branches() -> None:
+    rewrites(
+        substitute_triangles,
+        """
+        func @f(%a: f64[4,4], %b: f64[4,1], %p: bool[]) -> f64[4,1] {
+          %0: f64[4,4] = cholesky %a
+          %1: f64[5,4] = lu %0
+          %r: f64[4,1] = for %k in 0..3 carry (%c: f64[4,1] = %b) {
+            %d: f64[4,1] = if %p {
+              %2: f64[4,1] = solve_with %0, %1, %c
+              yield %2
+            } else {
+              yield %c
+            }
+            yield %d
+          }
+          return %r
+        }
+        """,
+        """
+        func @f(%a: f64[4,4], %b: f64[4,1], %p: bool[]) -> f64[4,1] {
+          %0: f64[4,4] = cholesky %a
+          %1: f64[5,4] = lu %0
+          %r: f64[4,1] = for %k in 0..3 carry (%c: f64[4,1] = %b) {
+            %d: f64[4,1] = if %p {
+              %2: f64[4,1] = solve_triangular %0, %c
+              yield %2
+            } else {
+              yield %c
+            }
+            yield %d
+          }
+          return %r
+        }
+        """,
+        near=0,
+    )

@@ -73,6 +73,7 @@ class Encoder(nn.Module):
         return code
 
 
+@pytest.mark.one_size("counts traces")
 def test_losses_that_layers_add() -> None:
     model = nn.Sequential([Encoder(), nn.Dense(3, **D)])
     model(X)

@@ -32,6 +32,7 @@ from adjit.runtime.function import function as function
 from adjit.runtime.inspection import Inspection as Inspection
 from adjit.runtime.leaving import LostGradientWarning as LostGradientWarning
 from adjit.runtime.retracing import RetraceWarning as RetraceWarning
+from adjit.runtime.slow_calls import SlowCallWarning as SlowCallWarning
 from adjit.runtime.slow_compiling import SlowCompilationWarning as SlowCompilationWarning
 from adjit.runtime.sparse import sparse_hessian as sparse_hessian
 from adjit.runtime.sparse import sparse_jacobian as sparse_jacobian

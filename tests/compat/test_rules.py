@@ -333,7 +333,7 @@ def test_datasets() -> None:
     assert list(tf.data.Dataset.from_tensor_slices([1, 2]).as_numpy_iterator()) == [1, 2]
     assert data.batch(2).element_spec[0] == tf.TensorSpec([2], tf.float64)
     with pytest.raises(NotImplementedError, match="out of the scope"):
-        data.interleave(None)
+        data.scan(None, None)
 
 
 def test_tapes_that_are_not_recording_cannot_stop_or_start_again() -> None:

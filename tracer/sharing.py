@@ -30,7 +30,7 @@ from adjit.ir.ops.index import Gather
 from adjit.ir.ops.shape import Flip, Reshape, Slice, Transpose
 from adjit.ir.records import NamedTuple
 
-from .contents import same_bits
+from .contents import ArrayContents, same_bits
 from .frames import user_location
 from .pytree import flatten
 from .traced import Traced
@@ -71,9 +71,13 @@ def split_memory(trace: Builder, values: Sequence[Any]) -> tuple[list[Any], list
 def set_memory(value: Traced, arrays: tuple[Any, ...]) -> None:
     """Record the arrays that a value may be a view of."""
     value.memory = arrays
-    views = value.owner.root().overwritten.views if value.owner is not None else {}
+    if value.owner is None:
+        return
+    known = value.owner.root().overwritten
     for array in arrays:
-        views.setdefault(id(array), []).append(value)
+        known.views.setdefault(id(array), []).append(value)
+        if isinstance(array, np.ndarray):
+            known.contents.setdefault(id(array), ArrayContents.of(array))
 
 
 def memory_of(x: Any) -> tuple[Any, ...]:
@@ -100,16 +104,6 @@ def double(array: Array, *others: Array) -> Array:
     out = array.copy()
     doubles()[id(out)] = (out, (array, *others))
     return out
-
-
-def check_doubles() -> None:
-    """Raise an error if one of several arrays has changed since a variable became one or the other of them, depending on a condition."""
-    for copy, originals in doubles().values():
-        if len(originals) > 1 and not all(same_bits(copy, original) for original in originals):
-            raise TraceError(
-                "an array is changed in place after a traced branch that makes a variable this array or another one: whether the variable "
-                "changes as well is only known when the function runs; copy the array first, with .copy()"
-            ).at(user_location())
 
 
 def written(trace: Builder, x: Operand, key: Any, value: Any) -> Operand:
@@ -179,11 +173,12 @@ class Overwritten:
     A region starts with those of the trace around it, which takes over what the region adds only when it is complete.
     """
 
-    __slots__ = ("known", "views")
+    __slots__ = ("contents", "known", "views")
 
     def __init__(self, around: Overwritten | None = None) -> None:
         self.known: dict[int, Replaced] = {} if around is None else dict(around.known)
         self.views: dict[int, list[Traced]] = {} if around is None else around.views  # id of an array -> its views, in the whole trace
+        self.contents: dict[int, ArrayContents] = {} if around is None else around.contents  # of NumPy arrays among them, likewise
 
     def __bool__(self) -> bool:
         return bool(self.known)
@@ -194,6 +189,35 @@ class Overwritten:
             if id(array) not in kept:
                 for value in (array, *self.views.get(id(array), ())):
                     self.known[id(value)] = Replaced(value, new, where)
+
+    def wrote(self, x: Array) -> None:
+        """Record a write to a NumPy array: traced values that may be views of it have become outdated."""
+        for key, known in self.contents.items():
+            if known.array is x or overlap(known.array, x):
+                self.contents[key] = ArrayContents.of(known.array)
+                self.known |= {id(view): Replaced(view, None, user_location()) for view in self.views.get(key, ())}
+
+    def check_constants(self, trace: Builder, results: Sequence[Any], where: Location | None) -> None:
+        """Raise an error if a NumPy array was changed, unnoticed, after a statement that makes it one of several values of a variable."""
+        pairs = [(copy, originals) for copy, originals in doubles().values() if len(originals) > 1]
+        changed = any(not same_bits(copy, original) for copy, originals in pairs for original in originals)
+        views = [view for key, known in self.contents.items() if known.changed() for view in self.views[key] if view.owner is trace]
+        if views and not changed:
+            inner = [x for stmt in trace.stmts for block in stmt.blocks for x in block.free()]
+            used = {id(x) for x in (*results, *inner, *(x for stmt in trace.stmts for x in stmt.args))}
+            changed = any(id(view) in used for view in views)
+        if changed:
+            raise TraceError(
+                "an array is changed in place after a traced branch or loop that makes a variable this array or another one: whether the "
+                "variable changes as well is only known when the function runs; copy the array first, with .copy()"
+            ).at(where)
+
+    def outdate(self, array: Array, new: Sequence[Any], where: Location | None) -> None:
+        """Record that a region has changed an array, whose new values are `new`: the array and other views of it must not be used."""
+        taken = {id(value) for value in new}
+        for value in (array, *self.views.get(id(array), ())):
+            if id(value) not in taken:
+                self.known[id(value)] = Replaced(value, None, where)
 
     def current(self, value: Any) -> Any:
         """Return what a value has been replaced by, if it has."""

@@ -30,7 +30,7 @@ from .contents import holds_still
 from .frames import code_of, definition, raised_at, recurs_at, user_location, user_site
 from .given import Given
 from .pytree import TreeDef, dotted, flatten
-from .sharing import SHARING, Doubles, Overwritten, check_doubles, memory_of, remember_view
+from .sharing import SHARING, Doubles, Overwritten, memory_of, remember_view
 from .traced import Splat as Splat
 from .traced import Traced as Traced
 from .traced import leaked
@@ -343,11 +343,11 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
             args, kwargs = tree.unflatten(given)
             structures = Given((args, kwargs))
             result = fn(*args, **kwargs)
-            check_doubles()
             structures.check(trace.name, result, location)
             out, out_tree = flatten(result, in_order=True)
             check_arguments(trace, arguments, out)
             results = [as_operand(leaf) for leaf in out if is_result(leaf)]
+            trace.overwritten.check_constants(trace, results, location)
             func = trace.finish_function(arguments, results, location)
             static = tuple((i, leaf) for i, leaf in enumerate(out) if not is_result(leaf))
             for _, leaf in static:

@@ -41,6 +41,8 @@ def write_array(
         if isinstance(x, np.ndarray):
             check_others(x, others, Traced)  # NumPy arrays see the write
         function(x, *args, **options)  # tensors and variables raise an error that says what to do instead
+        if isinstance(x, np.ndarray):
+            trace.overwritten.wrote(x)
         return x
     check_unseen(x, argument, others, f"{spelled(function)}({{}}, ...)")
     target = to_operand(x)

@@ -364,7 +364,10 @@ class Augmented:
             return out
         if others and isinstance(x, Traced | np.ndarray) and x.shape and current_trace() is not None and in_place(x):
             check_others(x, others, object if isinstance(x, Traced) else Traced)  # NumPy arrays see the update
-        return self.python(x, value)
+        out = self.python(x, value)
+        if isinstance(x, np.ndarray) and (trace := current_trace()) is not None:
+            trace.overwritten.wrote(x)
+        return out
 
     def result(self, x: Any, value: Any) -> Any:
         """Return the new contents of the array, or the new value of anything else."""
@@ -413,6 +416,8 @@ def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequen
         if trace is not None and isinstance(x, np.ndarray):
             check_others(x, others, Traced)  # NumPy arrays see the write
         x[key] = value  # tensors and variables raise an error that says what to do instead
+        if isinstance(x, np.ndarray) and trace is not None:
+            trace.overwritten.wrote(x)
         return x
     check_unseen(x, argument, others)
     target = to_operand(x)

@@ -18,6 +18,7 @@ from ..growing import GrowingList, TracedList
 from ..pytree import find_node_type
 from ..regions import UNDEFINED, RegionOutput
 from ..sharing import double
+from ..trace import current_trace
 from .heap import Heap, Named, Position, Thing, items_of
 from .places import Assignable, Attribute, Global, Variable, not_followed, put_back
 from .rewrite import RESULT
@@ -208,6 +209,8 @@ def keep_identity(before: Any, left: Sequence[Any], origin: Callable[[Any], Any]
     if isinstance(before, np.ndarray):
         if not same_bits(before, value):
             before[...] = value
+            if (trace := current_trace()) is not None:
+                trace.overwritten.wrote(before)
         return before
     if isinstance(before, TracedList):
         before.become(value)

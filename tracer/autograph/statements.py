@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any
 
 from ..branches import emit_if
-from ..frames import is_from_outside
+from ..contents import ArrayContents
+from ..frames import is_from_outside, user_location
 from ..growing import TracedList
 from ..loops import Loop
+from ..pytree import flatten
 from ..regions import UNDEFINED, Attempt, RegionOutput, Wording
 from ..sharing import doubles
 from ..trace import Trace, current_trace
@@ -55,6 +57,7 @@ class Choice:
         self, trace: Trace, test: Any, entries: Sequence[RegionOutput], words: Wording, loose: tuple[bool, bool] = (False, False)
     ) -> list[Any]:
         self.doubles = set(doubles())
+        self.trace = trace
         try:
             return emit_if(trace, test, [partial(self.branch, f) for f in self.branches], entries, words, loose)
         finally:
@@ -79,6 +82,10 @@ class Choice:
             sides = [copies.values[i] for copies in self.left]
             out[i] = keep_identity(self.before[i], sides, lambda x: origins.get(id(x), x), value)
             self.watch.settled(self.before[i], out[i])
+        for thing in self.watch.dirty.values():
+            if isinstance(thing, Thing) and isinstance(thing.before, ArrayContents) and not thing.changed():
+                # the changed array is a new one, which only these variables have
+                self.trace.overwritten.outdate(thing.value, [x for value in out for x in flatten(value)[0]], user_location())
         held = {id(x) for value in out for x in containers(value)}
         for key in doubles().keys() - self.doubles - held:
             del doubles()[key]  # the arrays themselves are still in their places

@@ -1,4 +1,4 @@
-"""Drops what only differentiation needs: a `custom_gradient` is replaced by the values that it passes through, `assigned` by the new value.
+"""Drops what only differentiation needs: a `custom_gradient` is replaced by the values that it passes through.
 
 The first pass of the pipeline: derivatives have been taken by then.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from adjit.ir.func import Func, Stmt
 from adjit.ir.ops.custom import CustomGradient
-from adjit.ir.ops.logic import Assigned
 
 from ..rewrite import Renaming
 
 
 def drop_custom_gradients(func: Func) -> Func:
-    if not func.block.contains(CustomGradient, Assigned):
+    if not func.block.contains(CustomGradient):
         return func
     renaming = Renaming()
     return renaming.func(func, _dropped(func.stmts, renaming))
@@ -26,9 +25,6 @@ def _dropped(stmts: tuple[Stmt, ...], renaming: Renaming) -> list[Stmt]:
         if isinstance(op, CustomGradient):
             for result, value in zip(stmt.results, stmt.args[op.inputs : op.inputs + op.values], strict=True):
                 renaming[result] = value
-            continue
-        if isinstance(op, Assigned):
-            renaming[stmt.result] = stmt.args[0]
             continue
         stmt = renaming.stmt(stmt)
         if stmt.blocks:

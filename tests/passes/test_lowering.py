@@ -39,40 +39,6 @@ def test_a_custom_gradient_is_replaced_by_its_values() -> None:
     )
 
 
-def test_what_a_variable_is_assigned_is_the_new_value() -> None:
-    """At any depth, and of other such values."""
-    rewrites(
-        drop_custom_gradients,
-        """
-        func @f(%x: f64[], %w: f64[], %p: bool[]) -> f64[] {
-          %n: f64[] = mul %x, %w
-          %a: f64[] = assigned %n, %w
-          %b: f64[] = assigned %a, %w
-          %r: f64[] = if %p {
-            %s: f64[] = sin %b
-            %c: f64[] = assigned %s, %b
-            yield %c
-          } else {
-            yield %a
-          }
-          return %r
-        }
-        """,
-        """
-        func @f(%x: f64[], %w: f64[], %p: bool[]) -> f64[] {
-          %n: f64[] = mul %x, %w
-          %r: f64[] = if %p {
-            %s: f64[] = sin %n
-            yield %s
-          } else {
-            yield %n
-          }
-          return %r
-        }
-        """,
-    )
-
-
 def test_complex_numbers_become_pairs() -> None:
     rewrites(
         split_complex,

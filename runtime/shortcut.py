@@ -31,7 +31,7 @@ class Shortcut:
         """`tensor_class`: that of tensors taken and returned. `numbers`: whether numbers are traced, rather than part of the key."""
         self._function = function
         self._tensor_class = tensor_class
-        self._plain = (np.ndarray, Tensor, tensor_class, *(NUMBERS if numbers else ()), *(SCALARS if numbers else ()))
+        self._plain = (np.ndarray, Tensor, tensor_class, *((*NUMBERS, *SCALARS) if numbers else ()))
         self._entry: Entry | None = None
         self._routes: list[tuple[ConcreteFunction, Route]] = []
         self._lock = new_lock()

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from .retracing import user_level
+from .signature import NUMBERS, SCALARS
 from .tensor import Tensor
 from .variable import Variable
 
 PATIENCE = 1000  # calls that take the slow way before it is said
-PLAIN = (np.ndarray, Tensor, float, int, complex, str, bool, type(None))
+PLAIN = (np.ndarray, Tensor, *NUMBERS, *SCALARS, str, bool, type(None))
 
 
 class SlowCallWarning(UserWarning):
@@ -59,6 +60,6 @@ def unusual(where: str, x: Any) -> tuple[str, str, str] | None:
         return where, kind.__name__, "pass dict(...) of it"
     if isinstance(x, list | tuple):
         return where, kind.__name__, f"pass {'list' if isinstance(x, list) else 'tuple'}(...) of it"
-    if isinstance(x, Tensor | np.generic):
-        return None  # of another frontend, or a number of NumPy's: converted, as the caller wants
+    if isinstance(x, Tensor):
+        return None  # of another frontend: converted, as the caller wants
     return where, kind.__name__, "pass a dict of its arrays, or let the function use it by its name"

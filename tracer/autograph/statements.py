@@ -200,8 +200,10 @@ class Trips:
         for i, other in self.shared.items():
             given[i] = given[other]
         held = [Thing("", x) if isinstance(x, list | dict | deque | TracedList) else None for x in given]
-        names = [e.name for e in loop.entries]
-        self.knots = [None if i in self.shared else Knots(names[i], x, self.values[i], self.tangled) for i, x in enumerate(given)]
+        self.knots = [
+            None if i in self.shared else Knots(e.name, x, self.values[i], self.tangled)
+            for i, (e, x) in enumerate(zip(loop.entries, given, strict=True))
+        ]
         loop.state.write(given)
         if loop.flag:
             loop.flag.write([False])
@@ -290,14 +292,15 @@ class Knots:
         """
         if origin(left) is not original or not any(id(x) in self.tangled for x in containers(original) if x is not original):
             return value
-        parts = [inner for _, inner, _ in common(value, original)]
-        if len(parts) != len(original):
+        rows = list(common(value, original))
+        if len(rows) != len(original):
             raise not_followed(self.name, original)
-        for k, (key, inner, was) in enumerate(common(value, original)):
-            parts[k] = was if id(was) in self.tangled else self.put_back(inner, was, left[key], origin)
-            if not isinstance(value, tuple):
-                value[key] = parts[k]
-        return tuple(parts) if type(value) is tuple else value
+        parts = {key: was if id(was) in self.tangled else self.put_back(inner, was, left[key], origin) for key, inner, was in rows}
+        if isinstance(value, tuple):
+            return tuple(parts.values()) if type(value) is tuple else value
+        for key, part in parts.items():
+            value[key] = part
+        return value
 
     def changed(self) -> bool:
         return any(thing.changed() for thing in self.things) or any(at(holder, key) is not item for holder, key, item in self.places)

@@ -13,7 +13,7 @@ from adjit.ir.types import complex_dtype
 
 from ..convert import counting, pick, to_operand, to_operands
 from .elementwise import floating
-from .shapes import concatenate
+from .shapes import atleast_1d, concatenate
 
 
 def poly(roots: Any, /) -> Operand:
@@ -136,7 +136,7 @@ def convolve(a: Any, v: Any, /, mode: str = "full") -> Operand:
     >>> aj.convolve([1, 2, 3], [1, 1]), aj.convolve([1, 2, 3], [1, 1], mode="valid")
     (Tensor([1, 3, 5, 3], i64[4]), Tensor([3, 5], i64[2]))
     """
-    a, v = (ops.reshape(x, 1) if not x.ndim else x for x in to_operands(a, v))
+    a, v = atleast_1d(*to_operands(a, v))
     if v.shape[0] > a.shape[0]:
         a, v = v, a
     return correlated(a, ops.flip(v, 0), mode, "convolve")
@@ -148,7 +148,7 @@ def correlate(a: Any, v: Any, /, mode: str = "valid") -> Operand:
     >>> aj.correlate([1, 2, 3], [0, 1])
     Tensor([2, 3], i64[2])
     """
-    a, v = (ops.reshape(x, 1) if not x.ndim else x for x in to_operands(a, v))
+    a, v = atleast_1d(*to_operands(a, v))
     if v.shape[0] > a.shape[0]:
         return ops.flip(correlated(ops.conj(v), a, mode, "correlate"), 0)
     return correlated(a, ops.conj(v), mode, "correlate")

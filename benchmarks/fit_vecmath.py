@@ -95,6 +95,7 @@ LN2_HALF = mp.log(2) / 2 * mp.mpf("1.002")
 QUARTER_PI_SQUARED = (mp.pi / 4) ** 2 * mp.mpf("1.025")  # the error in finding the quadrant grows with the argument
 LOG_LOW, LOG_HIGH = mp.sqrt(mp.mpf("0.5")) - 1, mp.sqrt(2) - 1
 ATANH_SQUARED = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mp.mpf("1.0001")
+LOG_REACH, LOG_START = mp.mpf("0.0324"), mp.mpf("0.0156")  # what the table of logarithms leaves; where it is not that of 1
 FLOOR = mp.mpf("1e-4")  # keeps weights that vanish at 0 from becoming singular there
 THIRD = mp.mpf(1) / 3
 
@@ -112,6 +113,8 @@ FITS = [
         lambda z: z + FLOOR, "r²", {"f32": 2, "f64": 4}),
     Fit("LOG", "log(1 + f) = f - f²/2 + f³ p(f)", by_series(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, THIRD), LOG_LOW, LOG_HIGH,
         lambda f: f * f + FLOOR, "f²", {"f32": 7}),
+    Fit("LOG_NEAR", "log(1 + r) = r + r² p(r), after a table", by_series(lambda r: (mp.log1p(r) - r) / r**2, -mp.mpf("0.5")), -LOG_REACH,
+        LOG_REACH, lambda r: r * r / max(abs(r), LOG_START) + FLOOR**2, "min(|r|, r² / 0.0156)", {"f32": 3}),
     Fit("LOG_ATANH", "log(m) = 2s + s³ p(s²) with s = (m - 1) / (m + 1)",
         root(lambda s, z: (2 * mp.atanh(s) - 2 * s) / (s * z), 2 * THIRD), mp.mpf(0), ATANH_SQUARED,
         lambda z: z + FLOOR, "s²", {"f64": 6}),
@@ -177,12 +180,54 @@ def power_tables() -> list[str]:
     for tag, dtype in (("F32", np.float32), ("F64", np.float64)):
         rest = [dtype(float(mp.log(power / shortened(power, tag)))) for power in SIXTEENTHS]
         lines += [f"    {tag}: (", *packed(rest, 8), "    ),"]
-    return [*lines, "}  # fmt: skip"]
+    rounded = np.array([float(power) for power in SIXTEENTHS], np.float32)
+    table = (rounded.view(np.int32) - (np.arange(16, dtype=np.int32) << 19)).view(np.float32)
+    lines += ["}  # fmt: skip", "# the same as the first table, with t of all bits, so that d is 0", "POWER_ROUNDED = ("]
+    return [*lines, *packed(table, 4), ")  # fmt: skip"]
 
 
 def packed(numbers: Iterable[Any], indent: int) -> list[str]:
     texts = [repr(float(x)) for x in numbers]
     return [" " * indent + ", ".join(texts[i : i + 4]) + "," for i in range(0, len(texts), 4)]
+
+
+# ---- logarithms by intervals of equal length, in the bits of floats
+
+LOG_BASE = (
+    0x3F800000 - 260_096 - 10 * 2**19
+)  # the bits of the first m: at both ends of the interval around 1, logarithms pass a power of two
+LOG_UNIT = 2.0**-17  # sums of multiples of it that are below 128 are exact
+
+
+def log_table() -> list[str]:
+    """Factors c by j, and -log(c), for m in the j-th interval.
+
+    c is chosen so that its logarithm is next to a multiple of `LOG_UNIT`, and r = c m - 1 is smaller on the side of 1, as logarithms are.
+    """
+    factors, logarithms = [], []
+    for j in range(16):
+        first, last = (float(np.int32(LOG_BASE + (j + k) * 2**19).view(np.float32)) for k in (0, 1))
+        middle = np.float32(1.0 if first < 1.0 < last else 2.0 / (first + last))
+        found: tuple[float, float, float] = (np.inf, 0.0, 0.0)
+        for ulps in (0,) if middle == 1.0 else range(5_000, 60_000):
+            factor = float((middle.view(np.int32) + np.int32(-ulps if last < 1.0 else ulps)).view(np.float32))
+            exact = -mp.log(mp.mpf(factor))
+            rounded = mp.nint(exact / LOG_UNIT) * LOG_UNIT
+            if max(abs(factor * end - 1.0) for end in (first, last)) < LOG_REACH:
+                found = min(found, (float(abs(rounded - exact)), factor, float(rounded)))
+        factors.append(found[1])
+        logarithms.append(found[2])
+        print(f"LOG_TABLE {j} error 2**{np.log2(found[0] or 2.0**-99):.1f}", file=sys.stderr)
+    high = float(mp.nint(mp.log(2) / LOG_UNIT) * LOG_UNIT)
+    low = float(np.float32(float(mp.log(2) - high)))
+    return [
+        "# log(m) = -log(c) + log(1 + r) with r = c m - 1: tables of c and -log(c) by the interval of m, in units of 2**19 of the bits",
+        f"LOG_BASE = 0x{LOG_BASE:X}",
+        "LOG_FACTORS = (", *packed(factors, 4), ")  # fmt: skip",
+        "LOG_STARTS = (", *packed(logarithms, 4), ")  # fmt: skip",
+        "# log(2), a sum of two; the multiples of the first, added to a number of the table, are exact",
+        f"LOG_2 = {(high, low)!r}",
+    ]  # fmt: skip
 
 
 # ---- erf by intervals of equal length: all polynomials have one degree, so that a table holds each coefficient
@@ -333,7 +378,7 @@ def generate() -> str:
 
 
 def generate_tables() -> str:
-    return "\n\n".join([TABLES_HEADER, "\n".join(power_tables()), "\n".join(erf_pieces())]) + "\n"
+    return "\n\n".join([TABLES_HEADER, "\n".join(power_tables()), "\n".join(log_table()), "\n".join(erf_pieces())]) + "\n"
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ class VectorEmitter(Lanes):
     def call(self, function: str, *args: Reg) -> Reg:
         """Emit a function of the vector math library: inlined, or called in programs with so many that inlining would compile slowly."""
         if self.text.outlined is None:
-            return vecmath.LIBRARY[function](self, *args)
+            return vecmath.function(function)(self, *args)
         dtype = args[0].dtype
         name = f"@vecmath_{function}_{dtype.name}x{self.width}"
         ty = self.type(dtype)
@@ -45,7 +45,7 @@ class VectorEmitter(Lanes):
     def _outlined(self, name: str, function: str, dtype: DType, arity: int) -> Outlined:
         text = Text(self.text.target)
         params = [Reg(f"%x{k}", dtype) for k in range(arity)]
-        result = vecmath.LIBRARY[function](VectorEmitter(text, self.width), *params)
+        result = vecmath.function(function)(VectorEmitter(text, self.width), *params)
         ty = self.type(dtype)
         body = "\n".join([*text.slots, *text.lines, f"ret {ty} {result.name}"])
         definition = f"define hidden {ty} {name}({', '.join(f'{ty} {p.name}' for p in params)}) nounwind {{\nentry:\n{body}\n}}\n"

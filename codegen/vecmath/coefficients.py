@@ -173,6 +173,17 @@ LOG: Coefficients = {
     ),
 }
 
+# log(1 + r) = r + r² p(r), after a table
+# argument of p in [-0.0324, 0.0324], weight min(|r|, r² / 0.0156); largest weighted error: f32 degree 3: 2**-31.5
+LOG_NEAR: Coefficients = {
+    F32: (
+        -0.4999999403953552,
+        0.33333322405815125,
+        -0.2502257525920868,
+        0.20025061070919037,
+    ),
+}
+
 # log(m) = 2s + s³ p(s²) with s = (m - 1) / (m + 1)
 # argument of p in [0.0, 0.029440195], weight s²; largest weighted error: f64 degree 6: 2**-58.5
 LOG_ATANH: Coefficients = {

@@ -96,8 +96,26 @@ def exp(x: Num) -> Num:
 @on_numbers
 def exp_bounded(x: Num) -> Num:
     """exp(x) where it is a normal number; others give some number."""
+    if x.reg.dtype == F32 and x.lanes.text.target.tables:
+        return _exp_by_table(x)
     reduced = reduce_by_ln2(x)
     return exp_times(reduced.r, reduced.power())
+
+
+def _exp_by_table(x: Num) -> Num:
+    """The same in float32 as 2**(k / 16) exp(r) with a small r."""
+    k, r = _sixteenths(x)
+    power = (k.lookup(tables.POWER_ROUNDED).bits() + (k << (x.format.fraction - 4))).float()
+    return exp_times(r, power, C.EXP_NEAR_F32)
+
+
+def _sixteenths(x: Num) -> tuple[Num, Num]:
+    """x = k log(2) / 16 + r; k is an integer in the low bits."""
+    form = x.format
+    high, low = (part / 16.0 for part in C.LN2[form.dtype])
+    shifted = x.mad(16.0 * C.LOG2E[form.dtype][0], form.magic)
+    n = shifted - form.magic
+    return shifted.bits(), n.mad(-low, n.mad(-high, x))
 
 
 @on_numbers
@@ -140,11 +158,9 @@ def sigmoid(x: Num) -> Num:
 def _sigmoid_by_table(x: Num) -> Num:
     """The same with exp(-x) = 2**n t exp(r), where t is one of 16 numbers with few bits and r is small: 1 + 2**n t is exact."""
     form = x.format
-    dtype, magic = form.dtype, form.magic
-    high, low = (part / 16.0 for part in C.LN2[dtype])
-    shifted = x.mad(-16.0 * C.LOG2E[dtype][0], magic)
-    k, n = shifted.bits(), shifted - magic
-    r = n.mad(-low, n.mad(-high, -x)) + k.lookup(tables.POWER_REST[dtype])
+    dtype = form.dtype
+    k, rest = _sixteenths(-x)
+    r = rest + k.lookup(tables.POWER_REST[dtype])
     power = (k.lookup(tables.POWER_TABLE[dtype]).bits() + (k << (form.fraction - 4))).float()
     square = r * r
     less_one = square.mad(halves(r, square, (C.EXP_NEAR_F32 if dtype == F32 else C.EXP_NEAR_F64)[dtype]), r)

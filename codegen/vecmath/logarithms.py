@@ -7,8 +7,9 @@ import math
 from adjit.ir.types import F32, F64
 
 from . import coefficients as C
+from . import tables
 from .exponentials import EXP_RANGE, exp_pair, ln2_pair, reduce_by_ln2
-from .numbers import Num, fast_two_sum, halves, on_numbers, polynomial, rarely, two_sum
+from .numbers import Format, Num, fast_two_sum, horner, on_numbers, polynomial, rarely, two_sum
 
 INF, NAN = math.inf, math.nan
 
@@ -54,17 +55,58 @@ def _log_ends(x: Num, value: Num, zero: float = 0.0) -> Num:
     return inside.choose(NAN, value)
 
 
-@on_numbers
-def log(x: Num) -> Num:
+def _log_anywhere(x: Num) -> Num:
     k, m = split_exponent(x)
     return _log_ends(x, _log_sum(k, m - 1.0))
 
 
-@on_numbers
-def log_normal(x: Num) -> Num:
+def _log_inside(x: Num) -> Num:
     """log(x) of positive normal numbers; others give some number."""
+    if x.reg.dtype == F32 and x.lanes.text.target.tables:
+        return _log_by_table(x)
     k, m = split_exponent(x, is_normal=True)
     return _log_sum(k, m - 1.0)
+
+
+def _whole(k_bits: Num, form: Format) -> tuple[Num, float]:
+    """k, shifted into the place of an exponent, as a float times a power of two. AVX2 lacks the conversion for i64."""
+    if form.dtype == F32:
+        return k_bits.convert(F32), 2.0**-form.fraction
+    biased = ((k_bits + form.one) >> form.fraction) | ((form.bias + form.fraction) << form.fraction)
+    return biased.float() - (2.0**form.fraction + form.bias), 1.0
+
+
+def _log_by_table(x: Num) -> Num:
+    """The same with x = 2**k m and log(m) = log(c m) - log(c), where c is one of 16 numbers, and r = c m - 1 is small.
+
+    k log(2) - log(c) is exact, apart from a small multiple of k.
+    """
+    form = x.format
+    above = x.bits() - tables.LOG_BASE
+    k_bits, j = above & -(1 << form.fraction), above >> (form.fraction - 4)
+    k, unit = _whole(k_bits, form)
+    high, low = (part * unit for part in tables.LOG_2)
+    r = (x.bits() - k_bits).float().fma(j.lookup(tables.LOG_FACTORS), -1.0)
+    rest = (r * r).mad(horner(r, C.LOG_NEAR[F32]), r)
+    return k.mad(high, j.lookup(tables.LOG_STARTS)) + k.mad(low, rest)
+
+
+def _not_normal(x: Num, end: int) -> Num:
+    """Whether the bits of x are not those of a normal positive number, or are at least `end`."""
+    smallest = 1 << x.format.fraction
+    return (x.bits() - smallest).at_least(end - smallest)
+
+
+@on_numbers
+def log(x: Num) -> Num:
+    infinity = x.format.one * 2 + (1 << x.format.fraction)
+    (value,) = rarely(_not_normal(x, infinity), [_log_inside(x)], lambda: [_log_anywhere(x)])
+    return value
+
+
+@on_numbers
+def log_normal(x: Num) -> Num:
+    return _log_inside(x)
 
 
 def _log_to_base(x: Num, of_e: tuple[float, ...], of_2: tuple[float, ...]) -> Num:
@@ -120,45 +162,34 @@ def softplus(x: Num) -> Num:
 
 @on_numbers
 def logit(p: Num) -> Num:
-    """log(p / (1 - p)): with q = 1 - p and 2**k the power of two next to p / q, k log(2) + 2 atanh(s) with s = (p - 2**k q) / (p + 2**k q).
+    """log(p / (1 - p)). It is odd around 1/2, so let p be at most 1/2.
 
-    s has a low part, and 1 - p its rounding error, since k log(2) and 2 atanh(s) may cancel; around 1/2, k is 0 and s = 2 p - 1 is exact.
+    With q = 1 - p and 2**k the power of two next to p / q, it is k log(2) + 2 atanh(s) with s = (p - 2**k q) / (p + 2**k q). Both terms of
+    that fraction, times 2**-k, are sums of 1 and a multiple of p, rounded once; around 1/2, k is 0 and s = 2 p - 1 is exact.
     """
-    form = p.format
-    smallest = 1 << form.fraction
-    outside = (p.bits() - smallest).at_least(form.one - smallest)
-    (value,) = rarely(outside, [_logit_inside(p)], lambda: [_logit_ends(p)])
+    (value,) = rarely(_not_normal(p, p.format.one), [_logit_inside(p)], lambda: [_logit_ends(p)])
     return value
 
 
 def _logit_inside(p: Num) -> Num:
     """The same for normal p < 1."""
     form = p.format
-    q = 1.0 - p
-    q_low = (1.0 - q) - p
+    rest = 1.0 - p
+    lower = p.lt(rest).choose(p, rest)
     # the difference of the bits of floats is nearly that of their logarithms
-    rounded = p.bits() - q.bits() + ((1 << (form.fraction - 1)) + (form.bias << form.fraction))
-    k_bits = rounded & -(1 << form.fraction)
-    k = ((k_bits >> form.fraction) | ((form.bias + form.fraction) << form.fraction)).float() - (2.0**form.fraction + form.bias)
-    scaled = (p.bits() - k_bits + (form.bias << form.fraction)).float()
-    total = scaled + q
-    in_order = scaled.lt(q)
-    total_low = in_order.choose(scaled, q) - (total - in_order.choose(q, scaled)) + q_low
-    reciprocal = 1.0 / total
-    above = (scaled - q) - q_low
-    s = above * reciprocal
-    s_low = total_low.mad(-s, total.fma(-s, above)) * reciprocal
+    k_bits = (lower.bits() - (1.0 - lower).bits() + (1 << (form.fraction - 1))) & -(1 << form.fraction)
+    k, unit = _whole(k_bits, form)
+    scale = (k_bits.like(form.one) - k_bits).float()  # 2**-k
+    s = lower.fma(scale + 1.0, -1.0) / lower.mad(scale - 1.0, 1.0)
     z = s * s
-    ln2_high, ln2_low = ln2_pair(p)
-    tail = (s * z).mad(halves(z, z * z, C.LOGIT[form.dtype]), k.mad(ln2_low, s_low + s_low))
-    return k.mad(ln2_high, s + s) + tail
+    ln2_high, ln2_low = (part * unit for part in ln2_pair(p))
+    tail = (s * z).mad(horner(z, C.LOGIT[form.dtype]), k * ln2_low)
+    return (k.mad(ln2_high, s + s) + tail).copysign(p - 0.5)
 
 
 def _logit_ends(p: Num) -> Num:
     """The same elsewhere: for subnormal numbers, where 1 - p is 1, and at the ends and outside of the domain."""
-    k, m = split_exponent(p)
-    value = _log_ends(p, _log_sum(k, m - 1.0))
-    return p.gt(1.0).choose(NAN, p.eq(1.0).choose(INF, value))
+    return p.gt(1.0).choose(NAN, p.eq(1.0).choose(INF, _log_anywhere(p)))
 
 
 # ---- inverse hyperbolic functions: log(1 + y) of a y with extra precision

@@ -39,11 +39,10 @@ def _log_pair(x: Num) -> tuple[Num, Num]:
     return fast_two_sum(total, low)
 
 
-def _power_wide(a: Num, b: Num) -> Num:
-    """a ** b of float32 lanes, computed in float64; a is finite and positive."""
-    a, b = a.convert(F64), b.convert(F64)
+def _power_short(a: Num, b: Num) -> Num:
+    """a ** b of float64 lanes to the digits of float32, limited to its range and somewhat more; a is normal and positive."""
     root_half = a.format.root_half
-    above = a.bits() - root_half  # subnormals of float32 are normal here
+    above = a.bits() - root_half
     m = ((above & ((1 << 52) - 1)) + root_half).float()
     k = (((above + a.format.one) >> 52) | (1075 << 52)).float() - (2.0**52 + 1023)
     s = (m - 1.0) / (m + 1.0)
@@ -51,7 +50,12 @@ def _power_wide(a: Num, b: Num) -> Num:
     series = (s * z).mad(horner(z, C.LOG_ATANH_WIDE[F64]), s * 2.0)
     exponent = b * k.mad(C.LN2[F64][0], series)
     reduced = reduce_by_ln2(exponent.clamp(-200.0, 200.0))
-    return exp_times(reduced.r, reduced.power(), C.EXP_WIDE).convert(F32)
+    return exp_times(reduced.r, reduced.power(), C.EXP_WIDE)
+
+
+def _power_wide(a: Num, b: Num) -> Num:
+    """a ** b of float32 lanes, computed in float64, where their subnormals are normal; a is finite and positive."""
+    return _power_short(a.convert(F64), b.convert(F64)).convert(F32)
 
 
 def _power(a: Num, b: Num) -> Num:
@@ -85,6 +89,12 @@ def pow(a: Num, b: Num) -> Num:
     value = (undefined | a.unordered(b)).choose(NAN, value)
     one = b.eq(0.0) | a.eq(1.0) | (a.eq(-1.0) & endless)
     return one.choose(1.0, value)
+
+
+@on_numbers
+def pow_short(a: Num, b: Num) -> Num:
+    """a ** b in float64, for results that are rounded to float32."""
+    return _power_short(a, b)
 
 
 @on_numbers

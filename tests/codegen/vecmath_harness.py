@@ -13,7 +13,8 @@ import numpy as np
 from adjit.codegen.llvm import toolchain as llvm
 from adjit.codegen.llvm.lanes import LLVM_TYPE, Lanes, Reg, Text
 from adjit.codegen.llvm.target import current
-from adjit.codegen.vecmath.functions import FUNCTIONS
+from adjit.codegen.vecmath.functions import FUNCTIONS as FUNCTIONS
+from adjit.codegen.vecmath.functions import function
 from adjit.ir.target import Target
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -36,7 +37,7 @@ def kernel_text(name: str, dtype: np.dtype[Any], width: int, target: Target) -> 
     for i in range(arity):
         address = text.define(f"getelementptr {scalar}, ptr %in{i}, i64 %i")
         args.append(Reg(text.define(f"load {vector}, ptr {address}, align {dtype.itemsize}"), dtype))
-    result = FUNCTIONS[name](e, *args)
+    result = function(name)(e, *args)
     address = text.define(f"getelementptr {scalar}, ptr %out, i64 %i")
     text.put(f"store {vector} {result.name}, ptr {address}, align {dtype.itemsize}")
     parameters = ", ".join(f"ptr noalias %in{i}" for i in range(arity))

@@ -188,13 +188,17 @@ def test_edges_are_scipys(name: str) -> None:
         ("betainc", (2.0, 3.0, 0.0), 0.0), ("betainc", (2.0, 3.0, 1.0), 1.0), ("betainc", (2.0, 3.0, 1.5), np.nan),
         ("lambertw", (0.0,), 0.0), ("lambertw", (-1.0,), np.nan), ("lambertw", (np.inf,), np.inf),
         ("ive", (0.0, 0.0), 1.0), ("ive", (1.5, 0.0), 0.0), ("ive", (-0.5, 1.0), np.nan),
-        ("zeta", (1.0, 2.0), np.inf), ("zeta", (0.5, 2.0), np.nan), ("zeta", (2.0, 0.0), np.inf),
+        ("zeta", (1.0, 2.0), np.inf), ("zeta", (0.5, 2.0), np.nan), ("zeta", (2.0, 0.0), np.inf), ("zeta", (2.0, np.inf), 0.0),
+        ("zeta", (np.inf, 1.0), 1.0), ("zeta", (np.inf, 0.5), np.inf), ("zeta", (np.inf, 2.0), 0.0), ("zeta", (1e30, 1.0), 1.0),
+        ("zeta", (2.0, -1.0), np.nan), ("zeta", (np.nan, 1.0), np.nan), ("zeta", (2.0, np.nan), np.nan),
+        ("log_ndtr", (np.inf,), 0.0), ("log_ndtr", (-np.inf,), -np.inf), ("log_ndtr", (np.nan,), np.nan),
     ],
 )  # fmt: skip
 def test_ends_of_the_domain(name: str, args: tuple[float, ...], wanted: float) -> None:
-    arrays = [np.array([a]) for a in args]
-    for got in (aj.function(getattr(aj.special, name))(*arrays), getattr(aj.special, name)(*arrays)):
-        np.testing.assert_equal(np.asarray(got)[0], wanted)
+    for dtype in (np.float64, np.float32):
+        arrays = [np.array([a], dtype) for a in args]
+        for got in (aj.function(getattr(aj.special, name))(*arrays), getattr(aj.special, name)(*arrays)):
+            np.testing.assert_array_equal(np.asarray(got), np.array([wanted], dtype))
 
 
 @pytest.mark.parametrize("name", ["gammaln", "digamma", "gamma", "erfc", "erfinv", "ndtr", "ndtri", "log_ndtr", "i0", "i1e", "k0", "k1e"])

@@ -15,7 +15,7 @@ from ..host import HostEmitter, by_pieces
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "exp_bounded": np.exp, "log": np.log, "log_normal": np.log, "log1p": np.log1p,
-    "pow": np.power, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "pow": np.power, "pow_short": np.power, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "erf": lambda x: Erf().evaluate(np.asarray(x)), "logit": source_helpers.logit,
 }  # fmt: skip
 SPLIT = 2.0**27 + 1.0  # splits a double into halves whose products are exact

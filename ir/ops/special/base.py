@@ -31,6 +31,10 @@ class Special(Map, abstract=True):
     def formula(self, *xs: Num) -> Num:
         raise NotImplementedError(self.name)
 
+    def single(self, *xs: Num) -> Num:
+        """The formula in float64 of arguments that were float32, as the result will be: one with fewer digits, if there is one."""
+        return self.formula(*xs)
+
     def evaluate(self, *arrays: Array) -> Array:
         return evaluated(self.scalar, arrays[0].dtype, *arrays)
 
@@ -39,8 +43,9 @@ class Special(Map, abstract=True):
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         strict = emit.strict()
-        wide = [Num(strict, x if self.narrow else strict.convert(x, F64)) for x in xs]
-        return strict.convert(self.formula(*wide).reg, xs[0].dtype)
+        if self.narrow or xs[0].dtype == F64:
+            return self.formula(*(Num(strict, x) for x in xs)).reg
+        return strict.convert(self.single(*(Num(strict, strict.convert(x, F64)) for x in xs)).reg, xs[0].dtype)
 
 
 @with_attributes

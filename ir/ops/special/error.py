@@ -171,11 +171,10 @@ class LogNdtr(Special):
         (x,) = xs
         scaled = erfcx_positive(abs(x) * ROOT_HALF) * 0.5
         high, low = x.clamp(-40.0, 40.0).square_pair()
-
-        def upper() -> Num:
-            return (-(scaled * ((high * -0.5).exp() * (1.0 - low * 0.5)))).log1p()
-
-        return where(x.equals(-INF), -INF, where_any(x < 0.0, lambda: scaled.log() - x * 0.5 * x, upper()))
+        tail = scaled * ((high * -0.5).exp() * (1.0 - low * 0.5))
+        # one logarithm for both sides, with what is lost in 1 - tail; that is so little that 2 - p serves as 1 / p
+        p, below = 1.0 - tail, x < 0.0
+        return where(below, scaled, p).log_normal() + where(below, x * -0.5 * x, ((1.0 - p) - tail) * (2.0 - p))
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         return (1.0 / ROOT_2PI) * exp(-0.5 * args[0] * args[0] - y)

@@ -11,7 +11,7 @@ from ..elementary import sin
 from ..maps import where as where_
 from . import coefficients as C
 from .base import Derived, Special, special
-from .numbers import Dual, Num, polynomial, where, where_any
+from .numbers import Dual, Num, polynomial, seeded, top, where, where_any
 
 __all__ = ["gamma", "gammaln", "digamma", "zeta", "polygamma", "beta", "betaln"]
 
@@ -122,22 +122,27 @@ def digamma_(x: Num) -> Num:
     return where(x.equals(0.0), x.like(-INF).copysign(-x), value)
 
 
-def zeta_(s: Num, q: Num) -> Num:
-    """The sum of (q + k)**-s over k >= 0, by Euler and Maclaurin's formula, for s > 1 and q > 0."""
-    total = q.power(-s)
+def zeta_(s: Num, q: Num, power: str = "pow") -> Num:
+    """The sum of (q + k)**-s over k >= 0, by Euler and Maclaurin's formula, for s > 1 and q > 0.
+
+    `power` is "pow", or "pow_short" for results that are rounded to float32.
+    """
+    bounded = where(s > s.huge, s.huge, s)
+    total = q.call(power, -bounded)
     for k in range(1, ZETA_TERMS):
-        total = total + (q + float(k)).power(-s)
+        total = total + (q + float(k)).call(power, -bounded)
     end = q + float(ZETA_TERMS)
-    last = end.power(-s)
+    last = end.call(power, -bounded)
     total = total + last * end / (s - 1.0) + last * 0.5
     inverse = 1.0 / end
     factor, tail = last * s * inverse, s.like(0.0)
     for k, b in enumerate(ZETA):
         tail = tail + factor * b
         factor = factor * (s + (2.0 * k + 1.0)) * (s + (2.0 * k + 2.0)) * (inverse * inverse)
+    # for large s the factors overflow where they do not matter, and a short power is not 0
+    value = where(last.primal > (0.0 if power == "pow" else math.exp(-150.0)), total + tail, total)
     plain_s, plain_q = s.primal, q.primal
-    value = where((plain_q + 1e3).power(-plain_s) > 0.0, total + tail, total)  # for large s the factors overflow where they do not matter
-    value = where(plain_q.equals(0.0), value.like(INF), value)
+    value = where(plain_q.equals(0.0), value.like(INF), where(plain_q.equals(INF), value.like(0.0), value))
     outside = (plain_s < 1.0) | (plain_q < 0.0) | plain_s.is_nan() | plain_q.is_nan()
     return where(outside, value.like(NAN), where(plain_s.equals(1.0), value.like(INF), value))
 
@@ -226,7 +231,12 @@ class Zeta(Derived):
     arity: ClassVar[int | None] = 2
 
     def value(self, *xs: Num) -> Num:
-        return zeta_(*xs)
+        s, q = xs
+        return zeta_(s, q)
+
+    def single(self, *xs: Num) -> Num:
+        s, q = seeded(xs, self.orders)
+        return top(zeta_(s, q, "pow_short"))
 
     def derivative(self, i: int, y: Operand, *args: Operand) -> Operand:
         s, q = args

@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 import numpy as _np
 
+from adjit.runtime.collection import collection_paused as _collection_paused
+
+with _collection_paused():  # what is imported stays: searching it for garbage again and again would take a tenth of the time
+    from adjit.runtime.function import Function, function
+
 from adjit.ir.errors import (
     AdjitError,
     CheckError,
@@ -23,8 +28,8 @@ from adjit.ir.errors import (
     UnsupportedError,
     VerifyError,
 )
+from adjit.ir.tracebacks import lookup as _lookup
 from adjit.runtime.config import config
-from adjit.runtime.function import Function, function
 from adjit.runtime.leaving import LostGradientWarning
 from adjit.runtime.retracing import RetraceWarning
 from adjit.runtime.slow_calls import SlowCallWarning
@@ -154,6 +159,7 @@ _LATE = {
 }  # fmt: skip
 
 
+@_lookup
 def __getattr__(name: str) -> _Any:
     if name in _LATE:
         from importlib import import_module  # noqa: PLC0415 - see above

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjit.ir.cost import assumed_type
 from adjit.ir.effects import effects_of
@@ -21,12 +21,13 @@ from . import routines
 from .cache.image import Axis, Image, store
 from .llvm.parts import Texts
 from .llvm.target import current
-from .loops.printer import print_program
 from .main import callbacks as host
 from .main import stacks
 from .main.module import Module
-from .main.probes import LOG, Probes, Run
 from .native import MAIN, Native, pooled_from
+
+if TYPE_CHECKING:
+    from .main.probes import Probes, Run
 
 QUICK = 200_000  # operations: about twenty microseconds, for which other Python threads can wait
 ANY_SIZE = 1 << 62
@@ -73,7 +74,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
     module.build()
     results = [assumed_type(r.type) for r in func.results]
     pooled = pooled_from(results)
-    exports = [MAIN, *([stacks.RELEASE] if module.handles else []), *([LOG] if probes is not None else [])]
+    exports = [MAIN, *([stacks.RELEASE] if module.handles else []), *([probes.log_name] if probes is not None else [])]
     exports += module.functions.values() if target.debug_lines else ()  # for `perf.py`
     has_collectives = any(map(routines.is_of_mpi, module.imports))
     image = Image(
@@ -108,6 +109,8 @@ def exchanges(block: Block) -> str:
 
 def loops_text(func: Func, target: Target) -> str:
     """The loop programs of the kernels of an optimised Func."""
+    from .loops.printer import print_program  # noqa: PLC0415 - for those who read it
+
     module = Module(func, target)
     module.parts = Texts(target, module.level)  # nothing is compiled
     module.build()
@@ -133,6 +136,8 @@ class Timed(Native):
     """Native code with a clock around every kernel, for profiles. Only one call at a time: the log belongs to the code."""
 
     def __init__(self, func: Func, target: Target) -> None:
+        from .main.probes import Probes  # noqa: PLC0415 - for profiles
+
         self.probes = Probes()
         image, texts, hosts = built(func, target, self.probes)
         super().__init__(func, image, lambda: texts, target, hosts)
@@ -140,4 +145,4 @@ class Timed(Native):
     def run(self, arrays: Sequence[Array]) -> Run:
         """Run the code; return the recorded log."""
         self(arrays)
-        return self.probes.take(self._library.address[LOG])
+        return self.probes.take(self._library.address[self.probes.log_name])

@@ -233,12 +233,11 @@ def recycled(type: TensorType, pool: deque[Array]) -> Array:
     """An array on a buffer of the pool that no array, tensor or view refers to any more; on a new one if there is none."""
     for _ in range(len(pool)):
         try:
-            buffer = pool.popleft()  # taken out while we look, so that no other thread takes it too
+            taken = [pool.popleft()]  # taken out while we look, so that no other thread takes it too
         except IndexError:
             break
-        free = sys.getrefcount(buffer) == 2  # `buffer`, and the argument
-        array = buffer.view(type.dtype).reshape(type.shape) if free else None
-        pool.append(buffer)
+        array = taken[0].view(type.dtype).reshape(type.shape) if is_free(taken) else None
+        pool.append(taken[0])
         if array is not None:
             return array
     buffer = np.empty(type.nbytes, np.uint8)
@@ -247,20 +246,24 @@ def recycled(type: TensorType, pool: deque[Array]) -> Array:
     return buffer.view(type.dtype).reshape(type.shape)
 
 
+def is_free(taken: list[Array]) -> bool:
+    """Whether only the list refers to the buffer in it. A local variable counts or not, as Python's compiler likes (3.14); an item does."""
+    return sys.getrefcount(taken[0]) == 2  # the list, and the argument
+
+
 def any_sized(dtype: DType, pool: deque[Array] | None, shape: tuple[int, ...], nbytes: int) -> Array:
     """A result whose size differs from call to call; a large one is on a buffer of the pool."""
     if pool is None or not LARGE <= nbytes <= HUGE:
         return np.empty(shape, dtype)
     for _ in range(len(pool)):
         try:
-            buffer = pool.popleft()
+            taken = [pool.popleft()]
         except IndexError:
             break
-        if not nbytes <= buffer.size <= 4 * nbytes:
+        if not nbytes <= taken[0].size <= 4 * nbytes:
             continue  # dropped: the sizes have changed
-        free = sys.getrefcount(buffer) == 2
-        array = buffer[:nbytes].view(dtype).reshape(shape) if free else None
-        pool.append(buffer)
+        array = taken[0][:nbytes].view(dtype).reshape(shape) if is_free(taken) else None
+        pool.append(taken[0])
         if array is not None:
             return array
     buffer = np.empty(nbytes, np.uint8)

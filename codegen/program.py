@@ -37,8 +37,8 @@ def foresee(func: Func, target: Target) -> None:
     from .entry import entry  # noqa: PLC0415 - see above
     from .products import products  # noqa: PLC0415 - see above
 
-    if entry.available():
-        entry.begin()
+    if func.updates:
+        entry.begin_locks()
     products.foresee(func, target)
 
 

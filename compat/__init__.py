@@ -14,6 +14,7 @@ import importlib as _importlib
 from typing import Any as _Any
 
 from adjit.ir.active import outside_builders as _outside_builders
+from adjit.ir.tracebacks import lookup as _lookup
 from adjit.runtime.checkpoint import checkpoint as _checkpoint
 from adjit.runtime.custom_gradient import custom_gradient as _custom_gradient
 from adjit.runtime.recording import suspended as _suspended
@@ -207,6 +208,7 @@ _FROM_KERAS = {
 }
 
 
+@_lookup
 def __getattr__(name: str) -> _Any:
     if name in ("train", "saved_model"):  # load adjit.nn
         return _importlib.import_module(f"{__name__}.{name}")

@@ -13,12 +13,12 @@ from adjit.ir.active import current_builder
 from adjit.ir.operand import Operand
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.shape import Reshape
-from adjit.tracer.autograph.items import range as rolled_range
 from adjit.tracer.regions import is_traced
-from adjit.tracer.surface import create, elementwise, indexing, padding, shapes
+from adjit.tracer.surface import create, elementwise, indexing, padding, sets, shapes
 
 from .dtypes import as_dtype, float32, int32
 from .errors import InvalidShape, out_of_scope
+from .ranges import Range
 from .scattering import nd_key, scattered
 from .shape import TensorShape
 from .specs import TensorSpec, spec_of
@@ -77,10 +77,10 @@ def eye(num_rows: int, num_columns: int | None = None, batch_shape: Any = None, 
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
-    """Numbers from start (or 0) up to the limit, exclusive. With a traced limit, an object that can only be used in `for`."""
+    """Numbers from start (or 0) up to the limit, exclusive. A loop over one of traced bounds stays a loop."""
     bounds = (0, start, delta) if limit is None else (start, limit, delta)
     if any(is_traced(b) for b in bounds):
-        return rolled_range(*bounds)
+        return Range(bounds, None if dtype is None else as_dtype(dtype).dtype)
     arrays = [np.asarray(convert_to_tensor(b)) for b in bounds]
     widest = max((a.dtype for a in arrays), key=lambda d: (d.kind == "f", d.itemsize))
     kind = widest if dtype is None else as_dtype(dtype).dtype
@@ -297,9 +297,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     """x where the condition holds, else y; without x and y, the indices where it holds (not inside a trace)."""
     test = convert_to_tensor(condition)
     if x is None and y is None:
-        if is_traced(test):
-            out_of_scope("tf.where(condition) inside of a tf.function", "its shape would depend on values: use tf.where(condition, x, y)")
-        return convert_to_tensor(np.argwhere(np.asarray(test)))
+        return sets.argwhere(test) if is_traced(test) else convert_to_tensor(np.argwhere(np.asarray(test)))
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
     a, b = pair("where", x, y)
@@ -357,10 +355,7 @@ tensor_scatter_nd_min = _scatter_nd("min")
 
 @public
 def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str = "boolean_mask") -> Any:
-    where = convert_to_tensor(mask)
-    if is_traced(where):
-        out_of_scope("tf.boolean_mask inside of a tf.function", "its shape would depend on values: use tf.where(mask, x, 0)")
-    return convert_to_tensor(tensor)[(slice(None),) * (axis or 0) + (where,)]
+    return convert_to_tensor(tensor)[(slice(None),) * (axis or 0) + (convert_to_tensor(mask),)]
 
 
 @public
@@ -420,9 +415,7 @@ class Unique(NamedTuple):
 def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> Unique:
     """The values in the order of their first appearance, and the index of each element's value."""
     values = convert_to_tensor(x)
-    if is_traced(values):
-        out_of_scope("tf.unique inside of a tf.function", "its shape would depend on values: call it outside, or compare sorted neighbours")
-    distinct, first, inverse = np.unique(np.asarray(values), return_index=True, return_inverse=True)
+    distinct, first, inverse = np.unique(values if is_traced(values) else np.asarray(values), return_index=True, return_inverse=True)
     order = np.argsort(first)
     places = np.argsort(order)
     return Unique(convert_to_tensor(distinct[order]), convert_to_tensor(places[inverse].astype(as_dtype(out_idx).dtype)))

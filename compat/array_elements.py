@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from adjit.ir import ops
-from adjit.ir.errors import OutOfRoomError, TraceError
-from adjit.ir.operand import Literal, Operand
+from adjit.ir.errors import OutOfRoomError
+from adjit.ir.found_sizes import found_size
+from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.ops.base import Op, apply
 from adjit.ir.types import TensorType
-from adjit.tracer.frames import user_location
 from adjit.tracer.list_items import Rows, resized
 from adjit.tracer.pytree import register_pytree_node
 from adjit.tracer.regions import is_traced
@@ -23,7 +24,7 @@ from adjit.tracer.trace import current_trace
 from .dtypes import DType, as_dtype
 from .errors import InvalidArgumentError, InvalidShape, OutOfRangeError
 from .shape import TensorShape
-from .tensor import convert_to_tensor, dress, tracing
+from .tensor import Tensor, convert_to_tensor, dress, tracing
 
 
 class Elements:
@@ -236,31 +237,52 @@ def in_region() -> bool:
     return trace is not None and trace is not trace.root()
 
 
-class UnknownRows:
-    """The first rows of a tensor, as many as are known when the function has run. It can be returned; nothing computes with it."""
+class UnknownRows(Tensor, Operand):
+    """The first rows of a tensor, as many as are known when the function has run.
+
+    Returned from the function, they are cut off then. An op on them reads them as a tensor, whose size the call has to find first.
+    """
+
+    level = 4  # above traced values, as for variables: an op reads it first
 
     def __init__(self, rows: Any, count: Any) -> None:
         self._rows, self._count = rows, count
+        self._known: Any = None
+
+    def read_operand(self) -> Any:
+        if self._known is None:
+            self._known = dress(resized(self._rows, found_size(self._count, UNKNOWN)))
+        return self._known
+
+    def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
+        return apply(op, *map(as_operand, args))
 
     @property
-    def dtype(self) -> DType:
+    def type(self) -> TensorType:  # type: ignore[override]
+        return self.read_operand().type  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
         return as_dtype(self._rows.type.dtype)
 
     @property
-    def shape(self) -> TensorShape:
+    def shape(self) -> TensorShape:  # type: ignore[override]
         return TensorShape([None, *self._rows.type.shape[1:]])
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TraceError(
-            "the number of rows of this tensor, made from a TensorArray that grows in a loop, is only known when the function runs, and "
-            "shapes are static in it: return it and compute with it outside, read elements of the array, or give the array its size"
-        ).at(user_location())
+        return self.read_operand().__array__(*args, **kwargs)
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__array__()
+    def __bool__(self) -> bool:
+        return bool(self.read_operand())
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = _refuse
-    __getitem__ = __len__ = __iter__ = __bool__ = __neg__ = __lt__ = __gt__ = __le__ = __ge__ = __pow__ = _refuse
+    def __repr__(self) -> str:
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}>"
+
+
+UNKNOWN = (
+    "the number of rows of this tensor, made from a TensorArray that grows in a loop, is only known when the function runs: return it and "
+    "compute with it outside, read elements of the array, or give the array its size"
+)
 
 
 def _known_rows(kept: None, children: Any) -> Any:

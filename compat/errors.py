@@ -23,6 +23,7 @@ from adjit.ir.errors import (
     TraceError,
     UnsupportedError,
 )
+from adjit.ir.tracebacks import lookup
 
 from .listing import public_names
 
@@ -182,6 +183,7 @@ def out_of_scope(what: str, instead: str) -> NoReturn:
 def missing(space: str, instead: str) -> Callable[[str], NoReturn]:
     """The `__getattr__` of a namespace: names that TensorFlow has and adjit does not are out of scope."""
 
+    @lookup
     def __getattr__(name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)

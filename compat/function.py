@@ -177,7 +177,9 @@ class Function(RuntimeFunction):
                 raise TypeError(f"input_signature missing type constraint for {names}: TensorSpecs are still required for {names}")
         self._arity = len(parameters) - self._method if simple else -1  # with this number of positional arguments nothing has to be bound
         self._described: weakref.WeakValueDictionary[Any, ConcreteFunction] = weakref.WeakValueDictionary()  # by trace
-        self._shortcut = Shortcut(self, EagerTensor, numbers=False)
+
+    def _new_shortcut(self) -> Shortcut:
+        return Shortcut(self, EagerTensor, numbers=False)
 
     def _arguments(self) -> tuple[Any, ...]:
         return self._user, self._input_signature, self._autograph, self._reduce, self._options

@@ -29,6 +29,7 @@ from adjit.runtime.methods import BoundFunction
 from adjit.runtime.stores import Store
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.pytree import flatten
+from adjit.tracer.trace import SIZES
 
 from .concrete import ConcreteFunction
 from .errors import missing
@@ -278,7 +279,14 @@ def traces_of(function: Function, instance: Any, path: str) -> Iterator[tuple[di
         function._for_sizes(*given, instance, [1], ())
     cache: dict[Any, Compiled] = dict(function._cache)
     for (tree, kinds), compiled in cache.items():
+        if not compiled.program.is_whole:
+            continue
         args, kwargs = tree.unflatten(map(template_of, kinds))
+        if SIZES in kwargs:
+            raise UnsupportedError(
+                f"{path} has shapes that depend on values, which only a call of the function itself finds: save one that returns them "
+                "padded (tf.where(mask, x, 0)), or save the variables alone, with tf.train.Checkpoint"
+            )
         wanted = function._parameters.bind_partial(*((None,) if function._method else ()), *args, **kwargs).arguments
         yield dict(list(wanted.items())[function._method :]), compiled
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.found_sizes import found_size
 from adjit.ir.operand import Operand
 from adjit.tracer.regions import is_traced
-from adjit.tracer.surface import create, segments
+from adjit.tracer.surface import create, segments, shapes
 
-from .errors import InvalidArgumentError, InvalidShape, out_of_scope
+from .errors import InvalidArgumentError, InvalidShape
 from .scattering import COMBINE
 from .tensor import convert_to_tensor, dress
 from .wrapping import named, public
@@ -43,11 +44,21 @@ def _combined(how: str, x: Operand, ids: Operand, count: int, empty: Any) -> Ope
 
 def _numbers(ids: Operand, what: str) -> int:
     if is_traced(ids):
-        out_of_scope(f"{what} inside of a tf.function", "its shape would depend on values: use the unsorted one, with num_segments")
+        increasing = ops.all(ops.less_equal(ops.getitem(ids, slice(-1)), ops.getitem(ids, slice(1, None))))
+        ops.check(increasing, f"{what}: segment ids are not increasing; use the unsorted one")
+        return _one_more(ids, what)
     values = np.asarray(ids)
     if np.any(np.diff(values) < 0):
         raise InvalidArgumentError(None, None, f"{what}: segment ids are not increasing; use the unsorted one")
     return int(values[-1]) + 1 if values.size else 0
+
+
+def _one_more(ids: Operand, what: str) -> int:
+    """The number of rows of a result whose last index is the largest of traced ones."""
+    if not ids.type.size:
+        return 0
+    otherwise = f"{what}: the largest index decides on the shape; use tf.math.unsorted_segment_sum or tf.scatter_nd, which take the shape"
+    return found_size(ops.add(ops.max(ids), 1), otherwise)
 
 
 def _counts(x: Operand, ids: Operand, count: int) -> Operand:
@@ -88,9 +99,10 @@ _, unsorted_segment_sqrt_n = _segment("sqrt_n", "add", lambda total, count: tota
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Any]:
     """The rows of data with partition number 0, 1, …, each as a tensor."""
     x, numbers = convert_to_tensor(data), convert_to_tensor(partitions)
+    flat = dress(ops.reshape(x, (numbers.type.size, *x.type.shape[numbers.ndim :])))
     if is_traced(numbers):
-        out_of_scope("tf.dynamic_partition inside of a tf.function", "shapes would depend on values: use tf.where(partitions == k, x, 0)")
-    flat = ops.reshape(x, (numbers.type.size, *x.type.shape[numbers.ndim :]))
+        part = ops.reshape(numbers, -1)
+        return [flat[ops.equal(part, k)] for k in range(num_partitions)]
     found = np.asarray(numbers).ravel()
     return [ops.getitem(flat, np.flatnonzero(found == k)) for k in range(num_partitions)]
 
@@ -101,10 +113,14 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     places = [convert_to_tensor(i) for i in indices]
     parts = [convert_to_tensor(x) for x in data]
     if any(map(is_traced, places)):
-        out_of_scope("tf.dynamic_stitch of traced indices", "its shape would depend on values: use tf.scatter_nd")
+        return _stitched(places, parts, _one_more(shapes.concatenate([ops.reshape(i, -1) for i in places]), "dynamic_stitch"))
     if any(i.type.size and int(np.min(np.asarray(i))) < 0 for i in places):
         raise InvalidShape("dynamic_stitch: an index is out of range: it must not be negative")
     count = max((int(np.max(np.asarray(i))) + 1 for i in places if i.type.size), default=0)
+    return _stitched(places, parts, count)
+
+
+def _stitched(places: Sequence[Operand], parts: Sequence[Operand], count: int) -> Any:
     rest = parts[0].type.shape[places[0].ndim :]
     out = dress(create.zeros((count, *rest), parts[0].type.dtype))
     for index, part in zip(places, parts, strict=True):

@@ -19,6 +19,7 @@ from adjit.ir.arrays import as_array
 from adjit.ir.errors import AdjitError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array, Op
+from adjit.ir.tracebacks import lookup
 from adjit.ir.types import F32, F64, I32, I64, TensorType
 from adjit.runtime.tensor import Tensor as RuntimeTensor
 from adjit.runtime.tensor import WeakTensor, materialize
@@ -69,11 +70,12 @@ class Tensor(ArrayMethods):
 
     def __getitem__(self, key: Any) -> Any:
         try:
-            return dress(ops.getitem(self, key))
+            return dress(ArrayMethods.__getitem__(self, key))
         except AdjitError as error:
             translate(error)
             raise
 
+    @lookup
     def __getattr__(self, name: str) -> Any:
         part = part_of(self) if name == "assign" else None
         if part is not None:
@@ -262,6 +264,7 @@ def eager(array: Array) -> EagerTensor:
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
     """Convert an array-like to a tensor. Python floats become float32, ints int32; NumPy arrays keep their dtype."""
     wanted = None if dtype is None else as_dtype(dtype)
+    value = value.made_tensor() if hasattr(type(value), "made_tensor") else value  # a range of traced bounds
     if isinstance(value, Operand):
         operand = dress(as_operand(value))
         if operand.weak and isinstance(operand, Traced):  # a Python number that a loop or a branch computes

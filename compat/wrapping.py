@@ -11,9 +11,11 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import AdjitError
-from adjit.ir.operand import Operand
+from adjit.ir.found_sizes import size_of
+from adjit.ir.operand import Operand, as_operand
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import F32
+from adjit.tracer.regions import is_traced
 
 from .dtypes import as_dtype
 from .errors import InvalidDType, translate
@@ -130,7 +132,9 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
     """A shape given as a list, a tensor or a number."""
     if isinstance(shape, int):
         return (shape,)
+    if is_traced(shape):
+        shape = [ops.getitem(shape, k) for k in range(shape.type.shape[0])] if shape.type.shape else [shape]
     if isinstance(shape, Operand):
         values = convert_to_tensor(shape).numpy().tolist()
         return tuple(values) if isinstance(values, list) else (values,)
-    return tuple(n if is_symbolic(n) else int(n) for n in shape)
+    return tuple(n if is_symbolic(n) else size_of(as_operand(n), "shape") if is_traced(n) else int(n) for n in shape)

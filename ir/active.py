@@ -15,23 +15,29 @@ from .gate import gate
 if TYPE_CHECKING:
     from .builder import Builder
 
-_active = threading.local()
+
+class _Active(threading.local):
+    stack: list[Builder] | None = None
+
+
+_active = _Active()
 
 
 def current_builder() -> Builder | None:
     """The innermost active builder of this thread."""
-    stack = getattr(_active, "stack", None)
+    stack = _active.stack
     return stack[-1] if stack else None
 
 
 def enter(builder: Builder) -> None:
-    if not hasattr(_active, "stack"):
+    if _active.stack is None:
         _active.stack = []
     _active.stack.append(builder)
     gate.close()
 
 
 def leave() -> None:
+    assert _active.stack is not None
     _active.stack.pop()
     gate.open()
 
@@ -39,7 +45,7 @@ def leave() -> None:
 @contextmanager
 def unwinding() -> Iterator[None]:
     """Deactivate inner builders when an exception passes, even Ctrl-C, which can occur between two lines of `Builder.__exit__`."""
-    stack, reasons = getattr(_active, "stack", None), gate.own_reasons()
+    stack, reasons = _active.stack, gate.own_reasons()
     depth = len(stack) if stack else 0
     try:
         yield
@@ -52,7 +58,7 @@ def unwinding() -> Iterator[None]:
 @contextmanager
 def outside_builders() -> Iterator[None]:
     """Deactivate all builders inside: ops evaluate even while a function is traced. For values that exist before any run of it."""
-    before = getattr(_active, "stack", [])
+    before = _active.stack
     _active.stack = []
     try:
         yield

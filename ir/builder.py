@@ -71,6 +71,10 @@ class Builder:
         if self.parent is not None:
             self.parent.overwrite(old, new)
 
+    def found_size(self, count: Operand, otherwise: str) -> int:
+        """A traced integer as the size of an array; only traces of whole functions know which ones to assume."""
+        raise TraceError(otherwise)
+
     def place(self) -> tuple[Location | None, str | None]:
         """Location and name for the statement about to be emitted; the tracer finds both in the user's frame."""
         return self.location, None

@@ -113,6 +113,13 @@ class OutOfBoundsError(AdjitError, IndexError):
     """An index outside its axis."""
 
 
+class SizeWanted(TraceError):
+    """A size that follows from values is wanted by a trace that does not know which sizes to assume."""
+
+
+SizeWanted.__name__ = "TraceError"  # the class that users see and catch
+
+
 class UnsupportedError(AdjitError, NotImplementedError):
     """Something that adjit does not support, with what to do instead."""
 
@@ -129,14 +136,21 @@ class OutOfRoomError(CheckError):
     """A list of a compiled function has more items than it has room for; the function is traced again, with more room."""
 
 
+class FoundSizeError(CheckError):
+    """An array of a compiled function has another size than the call has assumed; the call starts again, with the size that was found."""
+
+
+_OWN = {error.__name__: error for error in (OutOfRoomError, FoundSizeError)}
+
+
 @cache
 def raised_as(name: str) -> type[CheckError]:
     """The CheckError class for an exception that the user raises in a traced branch: it can be caught as the built-in of that name.
 
     Some built-ins cannot be combined with another class; for them, and for an empty name, it is CheckError itself.
     """
-    if name == OutOfRoomError.__name__:
-        return OutOfRoomError
+    if name in _OWN:
+        return _OWN[name]
     built_in = getattr(builtins, name, None)
     if not isinstance(built_in, type) or not issubclass(built_in, Exception):
         return CheckError

@@ -30,18 +30,20 @@ class Gate:
             os.register_at_fork(after_in_child=self._after_fork)
 
     def close(self, lasting: bool = False) -> None:
-        self._add(1, lasting)
+        with self._lock:
+            self._count.value += 1
+            if lasting:
+                self._lasting += 1
+            else:
+                self._own.reasons += 1
 
     def open(self, lasting: bool = False) -> None:
-        self._add(-1, lasting)
-
-    def _add(self, change: int, lasting: bool) -> None:
         with self._lock:
-            self._count.value += change
+            self._count.value -= 1
             if lasting:
-                self._lasting += change
+                self._lasting -= 1
             else:
-                self._own.reasons += change
+                self._own.reasons -= 1
 
     def own_reasons(self) -> int:
         """The number of reasons of this thread."""
@@ -49,7 +51,9 @@ class Gate:
 
     def restore(self, reasons: int) -> None:
         """Reset this thread's reasons to an earlier number: Ctrl-C may have occurred between a `close` and its `open`."""
-        self._add(reasons - self._own.reasons, lasting=False)
+        with self._lock:
+            self._count.value += reasons - self._own.reasons
+            self._own.reasons = reasons
 
     def _after_fork(self) -> None:
         self._count.value = self._lasting + self._own.reasons

@@ -7,7 +7,9 @@ rebuilt: `once` stores its value only when it is complete; code that needs more 
 
 from __future__ import annotations
 
+import _thread
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Hashable
@@ -20,9 +22,22 @@ T = TypeVar("T")
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
+class Lock(_thread.RLock):  # type: ignore[misc]
+    """A lock that a signal handler which raises, as Ctrl-C does, cannot leave locked: `with` holds it in full or not at all.
+
+    From Python 3.14 on, signals are handled after every call of a C function, that of `__enter__` included, before `with` has begun. They
+    are not when a property is read, nor when a Python function returns.
+    """
+
+    _taken = property(_thread.RLock.acquire)
+
+    def __enter__(self) -> bool:  # type: ignore[override]
+        return self._taken  # type: ignore[no-any-return]
+
+
 def new_lock() -> threading.RLock:
     """A re-entrant lock that is not left locked by a fork."""
-    lock = threading.RLock()
+    lock: threading.RLock = threading.RLock() if sys.version_info < (3, 14) else Lock()
     _locks.add(lock)
     return lock
 

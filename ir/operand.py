@@ -14,7 +14,7 @@ import numpy as np
 from .active import current_builder
 from .arrays import as_array
 from .effects import effects_of
-from .errors import TraceError
+from .errors import TraceError, UnsupportedError
 from .silence import silently
 from .sizes import is_symbolic
 from .tracebacks import trim
@@ -57,9 +57,11 @@ def operators(name: str, scalars: bool = True) -> tuple[Callable[[Any, Any], Ope
         try:
             if not is_arithmetic(other):
                 return NotImplemented
+            second = as_arithmetic(other) if scalars else as_operand(other)
             if counts and self.weak:
                 self = as_number(self, other)
-            return getattr(ops, name)(self, as_arithmetic(other) if scalars else as_operand(other))
+                ops.check_integers(name, self, second)
+            return getattr(ops, name)(self, second)
         except Exception as error:
             trim(error)
             raise
@@ -68,9 +70,11 @@ def operators(name: str, scalars: bool = True) -> tuple[Callable[[Any, Any], Ope
         try:
             if not is_arithmetic(other):
                 return NotImplemented
+            first = as_arithmetic(other) if scalars else as_operand(other)
             if counts and self.weak:
                 self = as_number(self, other)
-            return getattr(ops, name)(as_arithmetic(other) if scalars else as_operand(other), self)
+                ops.check_integers(name, first, self)
+            return getattr(ops, name)(first, self)
         except Exception as error:
             trim(error)
             raise
@@ -82,6 +86,10 @@ def as_number(x: Operand, other: Any = 0) -> Operand:
     """The operand of arithmetic on Python numbers, where Python's bools, known and traced, are integers. NumPy's bools are not."""
     among_numbers = type(other) in SCALARS or (isinstance(other, Operand) and other.weak)
     return ops.cast(x, I64) if x.weak and x.type.dtype == BOOL and among_numbers else x
+
+
+def refuse_modulus() -> Any:
+    raise UnsupportedError("pow: three arguments are for Python's own integers; multiply in a loop that takes the remainder at every step")
 
 
 class Operand:
@@ -171,7 +179,13 @@ class Operand:
     __truediv__, __rtruediv__ = operators("div")
     __floordiv__, __rfloordiv__ = operators("floor_divide")
     __mod__, __rmod__ = operators("remainder")
-    __pow__, __rpow__ = operators("power")
+    _power, _powered = operators("power")
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        return self._power(other) if modulus is None else refuse_modulus()
+
+    def __rpow__(self, other: Any, modulus: Any = None) -> Any:
+        return self._powered(other) if modulus is None else refuse_modulus()
 
     __matmul__, __rmatmul__ = operators("matmul", scalars=False)
 

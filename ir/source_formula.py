@@ -17,7 +17,7 @@ from .types import BOOL, F32, DType
 PREDICATES = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 FUNCTIONS = {
     "exp": "np.exp", "exp_bounded": "np.exp", "log": "np.log", "log_normal": "np.log", "log1p": "np.log1p",
-    "pow": "np.power", "sin": "np.sin", "cos": "np.cos", "tan": "np.tan",
+    "pow": "np.power", "pow_short": "np.power", "sin": "np.sin", "cos": "np.cos", "tan": "np.tan",
     "erf": "erf", "logit": "logit",
 }  # fmt: skip
 SPLIT = 2.0**27 + 1.0  # splits a double into halves whose products are exact

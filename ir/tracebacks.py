@@ -96,3 +96,19 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return call
+
+
+def lookup(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorates a `__getattr__`: the AttributeError that it raises itself ends at the line of the user who wrote the name."""
+
+    @functools.wraps(function)
+    def look_up(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except AttributeError as error:
+            *_, last = entries(error.__traceback__)
+            if last.tb_frame.f_code.co_name == "__getattr__" and not shown.full:
+                error.__traceback__ = None
+            raise
+
+    return look_up

@@ -9,6 +9,8 @@ history = trainer.fit(images, labels, epochs=5)
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import NoReturn as _NoReturn
 
+from adjit.ir.tracebacks import lookup as _lookup
+
 from . import activations, callbacks, constraints, initializers, losses, metrics, optimizers, regularizers, schedules
 from .attention import MultiHeadAttention
 from .convolutional import (
@@ -68,6 +70,7 @@ _ELSEWHERE = {
 
 if not _TYPE_CHECKING:  # where a type checker reports names that are not there
 
+    @_lookup
     def __getattr__(name: str) -> _NoReturn:
         """Names of `nn` in other frameworks, which are in one of its parts here."""
         found = [part for part in _PARTS if name in dir(globals()[part])]

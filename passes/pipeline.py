@@ -15,9 +15,8 @@ from adjit.ir.func import Func, Stmt
 from adjit.ir.ops.base import REGISTRY
 from adjit.ir.target import USUAL, Target
 
-from .autodiff.transparent import drop_custom_gradients
+from .autodiff.transparent import drop_transparent
 from .complex import split_complex
-from .fusion.attention import fuse_attention
 from .fusion.components import split_components
 from .fusion.fuse import fuse
 from .fusion.hosts import host_products
@@ -91,11 +90,11 @@ def verified(func: Func, after: str, known: dict[int, Stmt]) -> None:
         raise
 
 
-def late(name: str, module: str, op: str) -> Pass:
-    """A pass that changes programs with a certain op only, and is imported once that op is: see `ir.ops.late`."""
+def late(name: str, module: str, registered: str = "", contained: tuple[str, ...] = ()) -> Pass:
+    """A pass that is imported once an op is (see `ir.ops.late`), or for programs that contain certain ops: it changes no others."""
 
     def run(func: Func) -> Func:
-        if op not in REGISTRY:
+        if (registered and registered not in REGISTRY) or not all(func.block.contains(REGISTRY[op]) for op in contained):
             return func
         found: Pass = getattr(import_module(module, __package__), name)
         return found(func)
@@ -104,13 +103,14 @@ def late(name: str, module: str, op: str) -> Pass:
     return run
 
 
+fuse_attention = late("fuse_attention", ".fusion.attention", contained=("matmul", "exp"))
 substitute_triangles = late("substitute_triangles", ".simplify.triangles", "solve_with")
 select_parts = late("select_parts", ".simplify.selections", "argsort")
 
 # `simplify` runs again after CSE, since `sub(x, x)` and similar patterns only show once common subexpressions are merged. Values hoisted
 # out of a loop and out of its adjoint are often equal, which the second CSE finds.
 OPTIMIZE = Pipeline(
-    drop_custom_gradients,
+    drop_transparent,
     split_complex,
     fold,
     simplify,

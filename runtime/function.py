@@ -1,24 +1,20 @@
 """`@function`: trace once per signature, compile, and call.
 
-Owns the cache of compiled specialisations, the rules of tracing (nested functions are inlined, variables are created once, two threads that
-make the same first call compile once) and the fast path of a call through Python.
+Owns the rules of tracing (nested functions are inlined, two threads that make the same first call compile once) and the fast path of a
+call through Python.
 """
 
 from __future__ import annotations
 
 import functools
 import time
-import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import count
+from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from adjit.ir.active import current_builder, unwinding
-from adjit.ir.errors import OutOfRoomError
 from adjit.ir.guards import Recording, recording
 from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
@@ -34,6 +30,7 @@ from .concrete import ConcreteFunction, observers
 from .config import check_threads, config
 from .convention import ReshapedError
 from .conversion import converted
+from .creation import Creation
 from .exporting import Exportable
 from .general import General, Policy, conditions, general_key, narrowed, refusal, shapes_of, symbolized
 from .inspecting import Inspectable, Looked, check_finite
@@ -41,25 +38,17 @@ from .methods import BoundFunction, Instances, bind
 from .outside import Outside, described
 from .recording import listening, suspended
 from .retracing import Retraces
-from .room import GROWTH, has_lists, is_visible
+from .room import Room, Start
 from .shortcut import Shortcut
 from .signature import Signature, is_array, probe, resolve_static, shows_keywords, take_apart
 from .slow_calls import SlowCalls
 from .slow_compiling import warn_if_slow
+from .specializations import Specializations
 from .specs import InputSignature, Specialization, signature_text
 from .tensor import tensor
-from .variable import Store, Variable, scope, undone_by_errors
-
-SINGLETON = (
-    "a function only supports singleton variables created on the first call: make sure that the Variable is created once "
-    "(`if self.w is None: self.w = Variable(...)`), or create it outside of the function"
-)
+from .variable import Store, scope, undone_by_errors
 
 RESHAPED = "a variable had another shape"
-
-MAX_SHORT = 4096  # keys of the fast path through Python: programs for all sizes have one for every size
-
-_stamps = count(1)
 
 
 class Function(Inspectable, Exportable):
@@ -101,18 +90,19 @@ class Function(Inspectable, Exportable):
         dynamic = config.dynamic if dynamic is None else dynamic
         self._policy = Policy(dynamic, () if self._specs is None or dynamic is False else self._specs.open_axes)
         self._retraces = None if reduce_retracing else Retraces(fn, self._name)
-        self._cache: dict[Hashable, ConcreteFunction] = {}
-        self._short: dict[tuple[Any, ...], ConcreteFunction] = {}  # the same, by the key that `probe` computes
+        self._shortcut = self._new_shortcut()
+        self._cache = Specializations(max_traces, self._shortcut)
         self._lock = new_lock()  # held while a specialisation is created
-        self._keeping = new_lock()  # held while the caches change
         self._traces = 0
-        self._room = 1  # of lists in loops of unknown length: see `roomier`
+        self._room = Room()
         self._was_slow = False  # there was a warning about it
-        self._complete = False  # traced to the end once: from then on no variable may be created
+        self._creation = Creation()
         self._instances = Instances(self._lock)
         self._outside = Outside()
         self._slow_calls = SlowCalls(self._name)
-        self._shortcut = Shortcut(self)
+
+    def _new_shortcut(self) -> Shortcut:
+        return Shortcut(self)
 
     # ---- calls
 
@@ -132,34 +122,35 @@ class Function(Inspectable, Exportable):
             raise
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
-        """Call; as long as a list of the function has too little room, trace it again with more."""
+        """Call; start again if a list of the function has too little room, or if the call finds a size that it has not assumed."""
+        start = self._room.start()
         while True:
-            given = self._room
             try:
-                return self._entered(args, kwargs, instance)
-            except OutOfRoomError:
-                if current_builder() is not None or not self._make_room(given):
-                    raise
+                return self._entered(args, kwargs, instance, start)
             except ReshapedError:  # another thread assigned it meanwhile
                 self._discard(RESHAPED, "pad it to one shape")
+            except Exception as error:
+                if current_builder() is not None or not self._starts_again(start, error):
+                    raise
 
-    def _entered(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
+    def _entered(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any, start: Start) -> Any:
         """Take the fast path for plain arrays, scalars and containers of them; pass everything else to `_call`."""
         if self._specs is not None:
             args, kwargs = self._specs.bound(args, kwargs, instance is not None)
         self._look_outside()
-        if self._static or config.eager or config.debug_nans or listening.recorders or current_builder() is not None:
-            return self._call(args, kwargs, None, instance)
+        special = self._static or start.sizes is not None or config.eager or config.debug_nans or listening.recorders
+        if special or current_builder() is not None:
+            return self._call(args, kwargs, None, instance, start)
         key: list[Any] = []
         arrays: list[Array] = []
         if not probe((*args, kwargs) if kwargs else args, key, arrays):
             self._slow_calls.note(args, kwargs)
-            return self._call(args, kwargs, None, instance)
-        short = (len(args), *key)
-        found = self._short.get(short)
+            return self._call(args, kwargs, None, instance, start)
+        quick = (len(args), *key)
+        found = self._cache.quick.get(quick)
         if found is None:
-            return self._call(args, kwargs, short, instance)
-        found.used = next(_stamps)
+            return self._call(args, kwargs, quick, instance, start)
+        self._cache.use(found)
         out = found.run(arrays)
         if found.convention.is_general:
             self._shortcut.grow(found)
@@ -182,16 +173,18 @@ class Function(Inspectable, Exportable):
         named = kwargs if self._shows_keywords or len(kwargs) < 2 else dict(sorted(kwargs.items()))
         return take_apart(args, named, self._static)
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], short: tuple[Any, ...] | None, instance: Any) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], quick: tuple[Any, ...] | None, instance: Any, start: Start) -> Any:
         if config.eager:
             return eager_call(bind(self._fn, instance), args, kwargs)
         if current_trace() is not None:
             return self._inline(args, kwargs, instance)
-        signature = self._taken_apart(args, kwargs)
-        concrete = self._concrete(signature, short, instance, general=not listening.recorders)
+        signature = self._taken_apart(args, start.passed(kwargs))
+        if start.sizes:  # they vary from call to call
+            self._policy.leave_open(signature, start.axes(signature.arrays))
+        concrete = self._concrete(signature, quick, instance, general=not listening.recorders)
         if config.debug_nans:
             check_finite(concrete, signature)
-        if short is not None and instance is None and not kwargs:
+        if quick is not None and instance is None and not kwargs:
             self._shortcut.add(args, concrete)
         if listening.recorders:
             return concrete.run_recorded(signature.tensors(), signature.stores)
@@ -203,13 +196,13 @@ class Function(Inspectable, Exportable):
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         """Inline the call into the enclosing trace: the body runs on its values."""
         args, kwargs = tree_map(lambda x: tensor(x) if isinstance(x, np.ndarray | np.generic) else x, (args, kwargs))
-        with self._creating(set() if scope.closed_over is None else scope.closed_over):
+        with self._creation.watched(set() if scope.closed_over is None else scope.closed_over):
             return with_arrays(converted(bind(self._fn, instance))(*args, **kwargs))
 
     # ---- specialisations
 
     def _concrete(
-        self, signature: Signature, short: tuple[Any, ...] | None = None, instance: Any = None, general: bool = True
+        self, signature: Signature, quick: tuple[Any, ...] | None = None, instance: Any = None, general: bool = True
     ) -> ConcreteFunction:
         """Return the specialisation for a call; unless `general`, one for its sizes alone."""
         found, is_new, busy = self._find(signature, general), False, 0.0
@@ -220,13 +213,9 @@ class Function(Inspectable, Exportable):
                     started = time.process_time()
                     found, is_new = self._specialize(signature, instance, general), True
                     busy = time.process_time() - started
-        if short is not None:
-            with self._keeping:
-                if not found.dropped:
-                    if len(self._short) >= MAX_SHORT:
-                        self._short.clear()
-                    self._short[short] = found
-        found.used = next(_stamps)
+        if quick is not None:
+            self._cache.remember(quick, found)
+        self._cache.use(found)
         if is_new:
             self._noticed(signature, found)
             self._was_slow = self._was_slow or warn_if_slow(self._name, found, busy)
@@ -236,16 +225,15 @@ class Function(Inspectable, Exportable):
 
     def _noticed(self, signature: Signature, concrete: ConcreteFunction) -> None:
         """Report a new trace to the retrace warning, which judges earlier traces by the stamps of their last use."""
-        if self._retraces is not None:
-            with self._keeping:
-                for recent in self._shortcut.used():
-                    recent.used = next(_stamps)
+        if self._retraces is not None and concrete.program.is_whole:
+            with self._cache.lock:
+                self._cache.use_entered()
                 self._retraces.note(signature, concrete, self._policy.reasons(signature.key))
 
     def _find(self, signature: Signature, general: bool) -> ConcreteFunction | None:
         found = self._cache.get(signature.key)
-        while found is not None and signature.stores and found.alias != found.coincidence(signature.stores):
-            found = found.alternative
+        if found is not None and signature.stores:
+            found = next((f for f in self._cache.versions(signature.key) if f.alias == f.coincidence(signature.stores)), None)
         if found is not None and not found.convention.fits(signature.stores):
             self._discard(RESHAPED, "pad it to one shape")
             found = None
@@ -262,7 +250,7 @@ class Function(Inspectable, Exportable):
             except Exception:  # the fault is not in the sizes
                 self._policy.forgive(signature, attempted)
                 raise
-            self._keep(signature.key, made)
+            self._cache.add(signature.key, made)
             if self._policy:
                 self._policy.note(signature, None)
             return made
@@ -286,7 +274,7 @@ class Function(Inspectable, Exportable):
                 policy.fix(signature, shapes, found)
                 continue
             made.guards = tuple(found.guards)
-            self._keep(general_key(signature, shapes), made)
+            self._cache.add(general_key(signature, shapes), made)
             policy.note(signature, General(made, shapes, symbols))
             return made
         return None
@@ -311,57 +299,18 @@ class Function(Inspectable, Exportable):
 
     def _trace(self, signature: Signature, instance: Any, closed_over: set[Store], shapes: Sequence[Shape] | None = None) -> Program:
         """Run the Python function on traced values, adding the variables that it closes over to a set."""
-        from adjit.tracer.list_items import roomier  # noqa: PLC0415 - `import adjit` does without the tracer's regions
-
-        with unwinding(), suspended(), self._creating(closed_over), roomier(self._room):
+        with unwinding(), suspended(), self._creation.watched(closed_over), self._room.given():
             return trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(shapes), self._name)
 
-    def _keep(self, key: Hashable, concrete: ConcreteFunction) -> None:
-        with self._keeping:
-            concrete.alternative = self._cache.get(key)
-            self._cache[key] = concrete
-            concrete.used = next(_stamps)
-            if len(self._cache) > self._max_traces:
-                for recent in self._shortcut.used():
-                    recent.used = next(_stamps)
-                concrete.used = next(_stamps)
-                oldest = min(self._cache, key=lambda k: self._cache[k].used)
-                self._drop(oldest)
-
-    def _drop(self, key: Hashable) -> None:
-        """Evict what is compiled for a key. Running calls keep what they need."""
-        gone: ConcreteFunction | None = self._cache.pop(key)
-        while gone is not None:
-            gone.dropped = True
-            self._shortcut.drop(gone)
-            gone = gone.alternative
-        self._short = {k: c for k, c in self._short.items() if not c.dropped}
-
-    def _make_room(self, given: int) -> bool:
-        """Discard the specialisations with lists that had `given` times the usual room; return False if a call cannot start again."""
-        with self._lock, self._keeping:
-            small = {key: known for key, known in self._cache.items() if has_lists(known)}
-            if any(map(is_visible, small.values())):
-                return False
-            if self._room == given:  # no other thread has made room meanwhile
-                self._room = given * GROWTH
-                for key in small:
-                    self._drop(key)
-        return True
-
-    @contextmanager
-    def _creating(self, closed_over: set[Store]) -> Iterator[None]:
-        """Apply the rule for variables created while this function's body is traced."""
-        before = (scope.refusal, scope.created, scope.closed_over)
-        created: list[weakref.ref[Variable]] = []
-        scope.refusal, scope.created, scope.closed_over = SINGLETON if self._complete else None, created, closed_over
-        try:
-            yield
-        finally:
-            scope.refusal, scope.created, scope.closed_over = before
-        if any(ref() is None for ref in created):  # not kept alive: the next call would create it again
-            raise ValueError(SINGLETON)
-        self._complete = True
+    def _starts_again(self, start: Start, error: Exception) -> bool:
+        """Whether a call that failed starts again, with what it has found; discards the programs that had too little room for that."""
+        if not start.concerns(error) or is_from_handler(error):
+            return False
+        with self._lock:
+            small = self._room.learn(start, error, list(self._cache.values()))
+            if small:
+                self._cache.evict(lambda known: known in small)
+            return small is not None
 
     # ---- methods
 
@@ -386,7 +335,7 @@ class Function(Inspectable, Exportable):
 
     def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
         self._look_outside()
-        signature = self._taken_apart(args, kwargs)
+        signature = self._taken_apart(args, self._room.start().passed(kwargs))  # sizes that follow from values are those of the last call
         return Looked(self._concrete(signature, general=general), signature, self._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any = None) -> Program:
@@ -417,13 +366,13 @@ class Function(Inspectable, Exportable):
         The reasons why `function(dynamic=...)` did not compile one for all sizes follow, with the line of the function.
         """
         lines = []
-        for key, latest in list(self._cache.items()):
+        for key in list(self._cache):
             tree, kinds = key  # type: ignore[misc]
-            known: ConcreteFunction | None = latest
-            while known is not None:
+            for known in self._cache.versions(key):
                 text = signature_text(self._fn, self._name, tree, kinds, known.program.func.results)  # type: ignore[has-type]
                 lines.append(text + conditions(known))
-                known = known.alternative if known.convention.is_general else None  # they differ in their guards
+                if not known.convention.is_general:  # those for all sizes differ in their guards
+                    break
         reasons = dict.fromkeys(reason for key in list(self._cache) for reason in self._policy.reasons(key))
         return "\n".join([*lines, *(f"  not for all sizes: {reason}" for reason in reasons)])
 
@@ -439,13 +388,13 @@ class Function(Inspectable, Exportable):
 
     def clear_cache(self) -> None:
         """Discard all compiled specialisations; the next call traces again."""
-        with self._lock, self._keeping:  # also discards what is being traced now
-            for key in list(self._cache):
-                self._drop(key)
+        with self._lock:  # also discards what is being traced now
+            self._cache.evict(lambda _: True)
             self._instances.clear()
             self._policy.clear()
             if self._retraces is not None:
-                self._retraces.clear()
+                with self._cache.lock:
+                    self._retraces.clear()
 
     @property
     def python_function(self) -> Callable[..., Any]:

@@ -3,8 +3,9 @@
 Three questions decide, in this order:
 
 1. Is the value only looked at? Comparisons, the conditions of `if`, `while` and `assert`, f-strings, and expression statements
-   (`print(float(loss))`, a call of a logger or a plot) cannot influence the result and are always allowed. So are `bool()`, `int()` and
-   indices, which have no derivatives; they never reach this module.
+   (`print(float(loss))`, a call of a logger or a plot) cannot influence the result and are always allowed, unless they write to an array
+   (a call of NumPy), store the value, or the same number later enters a recorded op. So are `bool()`, `int()` and indices, which have no
+   derivatives; they never reach this module.
 2. Is it inside `grad` or another transform? There, everything else raises immediately, with the user's line.
 3. Inside a plain tape, numbers may be extracted explicitly (`float(x)`, `.item()`, `.tolist()`, `.numpy()`) and stored; it is an error if
    that same number or array later enters a recorded op. A number that is used at once in a computation (`float(x) ** 2`), or a value
@@ -45,9 +46,11 @@ def leaving(x: Operand, way: Way, out: Any = None) -> None:
     from .looking import Exit  # noqa: PLC0415 - it reads sources, for which it needs `ast`
 
     exit = Exit()
-    if exit.only_looks():
-        return
     location = exit.location
+    if exit.only_looks():
+        for recorder in watching if out is not None and exit.is_statement() else ():
+            recorder.left(x, location, out)
+        return
     named = way == "named" or (way == "number" and exit.names_float())
     if named and not exit.computes() and not any(recorder.strict for recorder in watching):
         for recorder in watching:
@@ -55,7 +58,8 @@ def leaving(x: Operand, way: Way, out: Any = None) -> None:
         return
     for recorder in watching:
         recorder.left(x, location, None)
-    report(f"a {x.type} value that is being differentiated leaves for NumPy or Python here, and its gradient would be lost", location)
+    may = " (a compiled function, as aj.function(aj.grad(f)), may write to its arrays)" if exit.writes() else ""
+    report(f"a {x.type} value that is being differentiated leaves for NumPy or Python here, and its gradient would be lost{may}", location)
 
 
 def coming_back(x: object) -> None:

@@ -24,6 +24,7 @@ KEEPING = frozenset({
     "append", "appendleft", "extend", "insert", "add", "update", "setdefault", "fill", "put", "place", "putmask", "copyto", "itemset", "at",
     "__setitem__", "put_along_axis", "fill_diagonal", "assign", "setattr", "send",
 })  # fmt: skip
+SHOWING = frozenset({"testing", "save", "savez", "savez_compressed", "savetxt"})  # parts of NumPy that write to no array
 LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
@@ -39,7 +40,29 @@ class Exit:
         return None if self.frame is None else instruction(self.frame.f_code, self.frame.f_lasti)[0]
 
     def only_looks(self) -> bool:
-        return self.path is not None and only_looks(self.path)
+        return self.path is not None and only_looks(self.path) and not self.is_for_numpy()
+
+    def is_statement(self) -> bool:
+        """Whether the value is an argument of a call whose result nobody uses, which may store it."""
+        return self.path is not None and any(isinstance(node, ast.Expr) for node in self.path)
+
+    def writes(self) -> bool:
+        """Whether the value is written to an array."""
+        stmt = next((node for node in self.path or [] if isinstance(node, ast.stmt)), None)
+        to_item = isinstance(stmt, ast.Assign) and any(isinstance(target, ast.Subscript) for target in stmt.targets)
+        return to_item or isinstance(stmt, ast.AugAssign) or self.is_for_numpy()
+
+    def is_for_numpy(self) -> bool:
+        """Whether a statement calls a function of NumPy: it would do nothing if it did not write to an array, as with `out=`."""
+        for inner, node in pairwise(self.path or []):
+            if isinstance(node, ast.Expr) and isinstance(inner, ast.Call) and self.frame is not None:
+                if not SHOWING.isdisjoint(n.attr for n in ast.walk(inner.func) if isinstance(n, ast.Attribute)):
+                    return False
+                name = next((n.id for n in ast.walk(inner.func) if isinstance(n, ast.Name)), "")
+                held = self.frame.f_locals.get(name, self.frame.f_globals.get(name))
+                module = held.__name__ if isinstance(held, ModuleType) else str(getattr(held, "__module__", None) or type(held).__module__)
+                return module.partition(".")[0] == "numpy"
+        return False
 
     def computes(self) -> bool:
         """Whether the number is immediately used in a computation, by an operator or a function of some module (`math.sin(float(x))`)."""

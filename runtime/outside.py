@@ -12,8 +12,9 @@ from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from adjit.tracer.bindings import MISSING, Binding
+from adjit.tracer.frames import user_level
 
-from .retracing import RetraceWarning, user_level
+from .retracing import RetraceWarning
 
 if TYPE_CHECKING:
     from adjit.codegen.entry.bindings import Checks

@@ -1,27 +1,30 @@
 """Operators and ufuncs on tensors of one float dtype, at little more than the cost of NumPy's own calls.
 
-Such calls need no promotion and no type rule: NumPy's ufunc is what the op would evaluate, with the same bits. Everything else (other
-dtypes, large integers, arrays, broadcasting under a tape, errors) takes the general way through the functions of `ops`: every method here
-falls back to the one that it replaces.
+Such calls need no promotion and no type rule: NumPy's ufunc is what the op would evaluate, with the same bits. If a tape is recording, an
+entry in its log is all that is added (see `log.py`). Everything else (other dtypes, large integers, several tapes, errors) takes the
+general way through the functions of `ops`: every method here falls back to the one that it replaces.
+
+The methods repeat a few lines rather than call each other: a call of a Python function is a good part of what such an op costs.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from sys import modules as _modules
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from adjit.ir.active import current_builder
 from adjit.ir.operand import Operand
 from adjit.ir.ops import arithmetic, elementary, linalg, logic, maps, powers
 from adjit.ir.ops.base import Array, Op, apply
-from adjit.ir.silence import silence
 from adjit.ir.tracebacks import trim
 from adjit.ir.types import F32, F64
-from adjit.tracer.numpy_fallback import is_users
+from adjit.tracer.numpy_fallback import called_by_user, loaded
 
-from .recording import listening
+from .log import LINEAR_NUMBERS, Log, number_of
+from .recording import Here, listening
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -48,10 +51,15 @@ OPERATORS: dict[str, np.ufunc] = {
 }  # fmt: skip
 REFLECTED: dict[str, np.ufunc] = {"__radd__": np.add, "__rsub__": np.subtract, "__rmul__": np.multiply, "__rtruediv__": np.divide}
 MATMUL = linalg.Matmul()
-POWERS = {n: powers.IntegerPow(n) for n in (2, 3)}
+PRODUCT = number_of(MATMUL)
+SQUARE, CUBE = powers.IntegerPow(2), powers.IntegerPow(3)
+POWERS: dict[int, tuple[Op, int, Method]] = {
+    2: (SQUARE, number_of(SQUARE), np.square),
+    3: (CUBE, number_of(CUBE), CUBE.evaluate),
+}
 
 _tensor: type[Tensor]  # the class that has these methods
-_new, _array = object.__new__, np.ndarray
+_new, _array, _asarray, _loaded = object.__new__, np.ndarray, np.asarray, loaded
 
 
 def equip(tensor: type[Tensor], weak: type[Tensor]) -> None:
@@ -61,7 +69,8 @@ def equip(tensor: type[Tensor], weak: type[Tensor]) -> None:
     methods: dict[str, Method] = {
         "__neg__": unary(np.negative, tensor.__neg__),
         "__abs__": unary(np.absolute, tensor.__abs__),
-        "__matmul__": product(tensor.__matmul__),
+        "__matmul__": product(np.matmul, tensor.__matmul__),
+        "__rmatmul__": turned(np.matmul, tensor.__rmatmul__),
         "__pow__": power(tensor.__pow__),
         "__array_ufunc__": ufuncs(tensor.__array_ufunc__),
         **{name: binary(ufunc, getattr(tensor, name)) for name, ufunc in OPERATORS.items()},
@@ -74,14 +83,24 @@ def equip(tensor: type[Tensor], weak: type[Tensor]) -> None:
 
 def unary(ufunc: np.ufunc, general: Method) -> Method:
     op = UNARY[ufunc]
+    number = number_of(op)
 
     def method(self: Tensor) -> Any:
         array = self.buffer
-        if array.dtype is F64 or array.dtype is F32:
+        dtype = array.dtype
+        if dtype is F64 or dtype is F32:
+            here = listening.here
             try:
-                if listening.recorders:
-                    return recorded(op, ufunc, (self,), (array,))
-                return wrapped(silence.run(ufunc, array))
+                if not here.recorders:
+                    array = here.run(ufunc, array)
+                    out = _new(_tensor)
+                    out.buffer = (
+                        array if type(array) is _array else _asarray(array)
+                    )  # of operands without axes, NumPy's results are scalars
+                    return out
+                if (log := here.log) is not None:
+                    return noted(here, log, ufunc, op, number, self, array)
+                return recorded(op, ufunc, (self,), (array,))
             except RuntimeError:  # see `silently`
                 pass
         try:
@@ -95,29 +114,39 @@ def unary(ufunc: np.ufunc, general: Method) -> Method:
 
 def binary(ufunc: np.ufunc, general: Method) -> Method:
     op = BINARY[ufunc]
+    number = number_of(op)
+    follows = op.differentiable
 
     def method(self: Tensor, other: Any) -> Any:
         kind, a = type(other), self.buffer
         dtype = a.dtype
         if dtype is F64 or dtype is F32:
+            here = listening.here
             try:
                 if kind is _tensor:
                     b = other.buffer
                     if b.dtype is dtype:
-                        if not listening.recorders:
-                            array = silence.run(ufunc, a, b)
-                            if type(array) is not _array:
-                                return wrapped(array)
-                            out = _new(_tensor)  # `wrapped`, without another call
-                            out.buffer = array
+                        if not here.recorders:
+                            array = here.run(ufunc, a, b)
+                            out = _new(_tensor)
+                            out.buffer = array if type(array) is _array else _asarray(array)
                             return out
-                        if a.shape == b.shape and op.differentiable:
+                        if follows and (log := here.log) is not None:
+                            return noted_pair(here, log, ufunc, op, number, self, other, a, b)
+                        if a.shape == b.shape:
                             return recorded(op, ufunc, (self, other), (a, b))
-                elif kind is float or (kind is int and -EXACT <= other <= EXACT):
-                    if not listening.recorders:
-                        return wrapped(silence.run(ufunc, a, other))
-                    if op.differentiable:
+                elif kind is float or (kind is int and -EXACT <= other <= EXACT) or (kind is _array and other.dtype is dtype):
+                    if not here.recorders:
+                        array = here.run(ufunc, a, other)
+                        out = _new(_tensor)
+                        out.buffer = array if type(array) is _array else _asarray(array)
+                        return out
+                    if follows and (log := here.log) is not None and not log.taken:
+                        return noted_pair(here, log, ufunc, op, number, self, other, a, other)
+                    if kind is not _array:
                         return recorded(op, ufunc, (self, self.literal(other, self.type)), (a, other))
+                elif (known := value_of(other)) is not other:
+                    return method(self, known)
             except (RuntimeError, ValueError):  # ValueError: shapes that do not fit
                 pass
         try:
@@ -130,17 +159,26 @@ def binary(ufunc: np.ufunc, general: Method) -> Method:
 
 
 def reflected(ufunc: np.ufunc, general: Method) -> Method:
-    """`other` comes first: a number, since a tensor would have been asked itself."""
+    """`other` comes first: a number or an array, since a tensor would have been asked itself."""
     op = BINARY[ufunc]
+    number = number_of(op)
+    follows = op.differentiable
 
     def method(self: Tensor, other: Any) -> Any:
-        a = self.buffer
-        if (a.dtype is F64 or a.dtype is F32) and (type(other) is float or (type(other) is int and -EXACT <= other <= EXACT)):
+        a, kind = self.buffer, type(other)
+        dtype = a.dtype
+        if (dtype is F64 or dtype is F32) and (
+            kind is float or (kind is int and -EXACT <= other <= EXACT) or (kind is _array and other.dtype is dtype)
+        ):
+            here = listening.here
             try:
-                if listening.recorders:
+                if not here.recorders:
+                    return wrapped(here.run(ufunc, other, a))
+                if follows and (log := here.log) is not None and not log.taken:
+                    return noted_pair(here, log, ufunc, op, number, other, self, other, a)
+                if kind is not _array:
                     return recorded(op, ufunc, (self.literal(other, self.type), self), (other, a))
-                return wrapped(silence.run(ufunc, other, a))
-            except RuntimeError:
+            except (RuntimeError, ValueError):
                 pass
         try:
             return general(self, other)
@@ -151,17 +189,54 @@ def reflected(ufunc: np.ufunc, general: Method) -> Method:
     return method
 
 
-def product(general: Method) -> Method:
+def product(multiply: Method, general: Method) -> Method:
+    """A product of matrices and vectors: `multiply` is NumPy's, `matmul` or `dot`."""
+
     def method(self: Tensor, other: Any) -> Any:
-        if type(other) is _tensor:
-            a, b = self.buffer, other.buffer
-            if a.dtype is b.dtype and (a.dtype is F64 or a.dtype is F32) and 0 < a.ndim <= 2 and 0 < b.ndim <= 2:
+        kind, a = type(other), self.buffer
+        dtype = a.dtype
+        if (kind is _tensor or kind is _array) and (dtype is F64 or dtype is F32):
+            b = other.buffer if kind is _tensor else other
+            if b.dtype is dtype and 0 < a.ndim <= 2 and 0 < b.ndim <= 2:
+                here = listening.here
                 try:
-                    if listening.recorders:
-                        return recorded(MATMUL, np.matmul, (self, other), (a, b))
-                    return wrapped(silence.run(np.matmul, a, b))
+                    if not here.recorders:
+                        array = here.run(multiply, a, b)
+                        out = _new(_tensor)
+                        out.buffer = array if type(array) is _array else _asarray(array)
+                        return out
+                    if (log := here.log) is not None and (kind is _tensor or not log.taken):
+                        return noted_pair(here, log, multiply, MATMUL, PRODUCT, self, other, a, b)
+                    if kind is _tensor:
+                        return recorded(MATMUL, multiply, (self, other), (a, b))
                 except (RuntimeError, ValueError):
                     pass
+        elif (known := value_of(other)) is not other:
+            return method(self, known)
+        try:
+            return general(self, other)
+        except Exception as error:
+            trim(error)
+            raise
+
+    return method
+
+
+def turned(multiply: Method, general: Method) -> Method:
+    """The same with an array that comes first."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        b = self.buffer
+        dtype = b.dtype
+        if type(other) is _array and other.dtype is dtype and (dtype is F64 or dtype is F32) and 0 < other.ndim <= 2 and 0 < b.ndim <= 2:
+            here = listening.here
+            try:
+                if not here.recorders:
+                    return wrapped(here.run(multiply, other, b))
+                if (log := here.log) is not None and not log.taken:
+                    return noted_pair(here, log, multiply, MATMUL, PRODUCT, other, self, other, b)
+            except (RuntimeError, ValueError):
+                pass
         try:
             return general(self, other)
         except Exception as error:
@@ -172,18 +247,24 @@ def product(general: Method) -> Method:
 
 
 def power(general: Method) -> Method:
-    def method(self: Tensor, other: Any) -> Any:
+    def method(self: Tensor, other: Any, modulus: Any = None) -> Any:
         array = self.buffer
-        if type(other) is int and other in POWERS and (array.dtype is F64 or array.dtype is F32):
-            op = POWERS[other]
+        if type(other) is int and other in POWERS and modulus is None and (array.dtype is F64 or array.dtype is F32):
+            op, number, evaluate = POWERS[other]
+            here = listening.here
             try:
-                if listening.recorders:
-                    return recorded(op, op.evaluate, (self,), (array,))
-                return wrapped(silence.run(op.evaluate, array))
+                if not here.recorders:
+                    array = here.run(evaluate, array)
+                    out = _new(_tensor)
+                    out.buffer = array if type(array) is _array else _asarray(array)
+                    return out
+                if (log := here.log) is not None:
+                    return noted(here, log, evaluate, op, number, self, array)
+                return recorded(op, evaluate, (self,), (array,))
             except RuntimeError:
                 pass
         try:
-            return general(self, other)
+            return general(self, other, modulus)
         except Exception as error:
             trim(error)
             raise
@@ -192,21 +273,33 @@ def power(general: Method) -> Method:
 
 
 def ufuncs(general: Method) -> Method:
-    """`__array_ufunc__`."""
+    """`__array_ufunc__`, of tensors and variables."""
 
     def by_numpy(ufunc: np.ufunc) -> Method:
         return lambda *inputs: general(inputs[0], ufunc, "__call__", *inputs)
 
-    table: Mapping[np.ufunc, Method] = {
+    def by_numpy_turned(ufunc: np.ufunc) -> Method:
+        return lambda x, first: general(x, ufunc, "__call__", first, x)
+
+    first: dict[np.ufunc, Method] = {
         **{ufunc: unary(ufunc, by_numpy(ufunc)) for ufunc in UNARY},
         **{ufunc: binary(ufunc, by_numpy(ufunc)) for ufunc in BINARY},
-        np.matmul: product(by_numpy(np.matmul)),
+        np.matmul: product(np.matmul, by_numpy(np.matmul)),
+    }
+    second: dict[np.ufunc, Method] = {
+        **{ufunc: reflected(ufunc, by_numpy_turned(ufunc)) for ufunc in BINARY},
+        np.matmul: turned(np.matmul, by_numpy_turned(np.matmul)),
     }
 
-    def method(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def method(self: Operand, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         try:
-            if method == "__call__" and not kwargs and type(inputs[0]) is _tensor and ufunc in table and is_users(sys._getframe(1)):
-                return table[ufunc](*inputs)
+            if not kwargs and ufunc in first and method == "__call__" and (len(_modules) == _loaded.without or called_by_user()):
+                if type(self) is not _tensor:
+                    inputs = tuple(map(value_of, inputs))
+                if type(inputs[0]) is _tensor:
+                    return first[ufunc](*inputs)
+                if ufunc in second and type(inputs[1]) is _tensor:
+                    return second[ufunc](inputs[1], inputs[0])
             return general(self, ufunc, method, *inputs, **kwargs)
         except Exception as error:
             trim(error)
@@ -215,20 +308,74 @@ def ufuncs(general: Method) -> Method:
     return method
 
 
-def wrapped(array: Array) -> Tensor:
+def value_of(x: Any) -> Any:
+    """The value of a variable, if no function is being traced; anything else as it is."""
+    if not isinstance(x, Operand) or x.read_operand is None or current_builder() is not None:
+        return x
+    return x.read_operand()
+
+
+def wrapped(array: Any) -> Tensor:
     """Make a tensor whose type is found when it is asked for."""
     out = _new(_tensor)
-    out.buffer = array if type(array) is _array else np.asarray(array)  # of operands without axes, NumPy's results are scalars
+    out.buffer = array if type(array) is _array else _asarray(array)
     return out
+
+
+# ---- under a tape
+
+
+def noted(here: Here, log: Log, compute: Method, op: Op, number: int, x: Tensor, array: Array) -> Any:
+    """Compute an op of one operand, with an entry in the log of the only tape that is recording."""
+    source = log.numbers.get(id(x))
+    if source is None and log.lost:
+        return recorded(op, compute, (x,), (array,))
+    array = here.run(compute, array)
+    out = _new(_tensor)
+    out.buffer = array if type(array) is _array else _asarray(array)
+    if source is not None:
+        log.structure.append((number, source))
+        log.entries.append((op, (x,), (out,)))
+        log.numbers[id(out)] = len(log.entries)
+    return out
+
+
+def noted_pair(here: Here, log: Log, compute: Method, op: Op, number: int, x: Any, y: Any, a: Any, b: Any) -> Any:
+    """The same of two operands, tensors, arrays or numbers: `a` and `b` are what NumPy is called with."""
+    i, j = log.numbers.get(id(x)), log.numbers.get(id(y))
+    if i is None and j is None and log.lost:
+        raise RuntimeError("perhaps a dead end, which the general way notes")
+    array = here.run(compute, a, b)
+    out = _new(_tensor)
+    out.buffer = array if type(array) is _array else _asarray(array)
+    if i is None:
+        if j is None:
+            return out
+        if type(x) is not float or number not in LINEAR_NUMBERS:
+            x, i = held(log, op, x)
+    elif j is None and (type(y) is not float or number not in LINEAR_NUMBERS):
+        y, j = held(log, op, y)
+    log.structure.append((number, i, j))
+    log.entries.append((op, (x, y), (out,)))
+    log.numbers[id(out)] = len(log.entries)
+    return out
+
+
+def held(log: Log, op: Op, x: Any) -> tuple[Any, Any]:
+    """A constant as an entry keeps it, and what the structure says about it."""
+    if type(x) is _array:
+        x = wrapped(x.copy())  # the user may write to it
+    return x, log.constant(op, x)
 
 
 def recorded(op: Op, ufunc: Method, args: tuple[Operand, ...], arrays: tuple[Any, ...]) -> Any:
     """Compute an op and report it to the tapes that are recording."""
-    recorders = listening.recorders
+    here = listening.here
+    recorders = here.recorders
     for recorder in recorders:
         if recorder.stand_ins(args) is not args:
             return apply(op, *args)
-    out = wrapped(silence.run(ufunc, *arrays))
+    out = wrapped(here.run(ufunc, *arrays))
     results = (out,)
     for recorder in recorders:
         recorder.applied(op, args, results)

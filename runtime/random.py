@@ -14,9 +14,12 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import lookup
 from adjit.ir.types import as_dtype, as_shape, normalize_axis
 from adjit.tracer.convert import numbers, present, to_operand
 from adjit.tracer.surface.elementwise import floating
+
+from .hints import hint
 
 __all__ = [
     "key", "split", "fold_in", "bits", "uniform", "normal", "integers", "bernoulli", "exponential", "gumbel", "categorical", "permutation",
@@ -38,13 +41,14 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 
+@lookup
 def __getattr__(name: str) -> Any:
     """Load the distributions that need more, when one is used."""
     if name in __all__:
         from . import distributions  # noqa: PLC0415 - which imports this
 
         return getattr(distributions, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module 'aj.random' has no attribute {name!r}{hint(name, __all__)}")
 
 
 def __dir__() -> list[str]:

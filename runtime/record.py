@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Sequence
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from adjit.tracer.frames import user_location
 from adjit.tracer.trace import Splat, Traced, current_trace
 
 from .leaving import Taken, memory_of
+from .log import Log
 from .tensor import materialize
 from .variable import Store, Variable
 
@@ -52,7 +53,7 @@ class Record:
     def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
         self.watch_accessed = watch_accessed
         self.strict = strict
-        self.watched: dict[int, Operand] = {}  # by id; holding the operand keeps its id unique
+        self.watched: dict[int, Any] = {}  # by id, with what keeps the operand, and so its id unique
         self.asked: set[Store] = set()
         self.variables: dict[Store, Variable] = {}
         self.reads: dict[Store, list[Operand]] = {}
@@ -123,7 +124,7 @@ class Record:
 
 
 class EagerRecord(Record):
-    """Statements on tensors. Values that depend on something watched are watched themselves.
+    """Statements on tensors, in a log. Values that depend on something watched are watched themselves.
 
     Values that depend on it non-differentiably are `lost`: of their statements, only those that `explain` needs are kept, with the user's
     lines.
@@ -131,12 +132,16 @@ class EagerRecord(Record):
 
     def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
         super().__init__(watch_accessed, strict)
-        self.stmts: list[Stmt] = []
+        self.log = log = Log()
+        self.watched = log.numbers
+        self.lost = log.lost
+        self.numbers = log.taken  # explicitly extracted numbers, by id; for arrays, the id of their memory
         self.dead_ends: list[Stmt] = []  # statements on lost values, and those where they were lost
-        self.lost: dict[int, Operand] = {}
         self.exits: dict[int, Location | None] = {}  # id of a watched tensor -> where it left for NumPy
-        self.numbers: dict[int, Taken] = {}  # explicitly extracted numbers, by id; for arrays, the id of their memory
         self.assignments: dict[Store, Stmt] = {}
+
+    def watch(self, x: Operand) -> None:
+        self.log.watch(x)
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
         watched = self.watched
@@ -150,13 +155,10 @@ class EagerRecord(Record):
         if not op.differentiable:
             self.lose(Stmt(op, args, results, (), user_location()))
             return
-        stmt = Stmt(op, args, results)
-        self.stmts.append(stmt)
+        self.log.add(op, args, results)
         for result in results:
-            if result.type.is_inexact:
-                watched[id(result)] = result
-            else:
-                stmt.location = user_location()
+            if id(result) not in watched:  # integers
+                self.log.places[len(self.log.entries) - 1] = user_location()
                 self.lost[id(result)] = result
 
     def lose(self, stmt: Stmt) -> None:
@@ -186,10 +188,10 @@ class EagerRecord(Record):
         return self.numbers.get(memory_of(x) if isinstance(x, np.ndarray) else id(x)) if self.numbers else None
 
     def everything(self) -> Sequence[Stmt]:
-        return [*self.stmts, *self.dead_ends]
+        return [*self.statements(), *self.dead_ends]
 
     def statements(self) -> Sequence[Stmt]:
-        return list(self.stmts)  # a copy: the sweep itself may be recorded here
+        return self.log.statements()
 
     def connected(self, stmts: Sequence[Stmt]) -> Container[int]:
         return self.watched

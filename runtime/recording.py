@@ -1,7 +1,7 @@
 """The recorders of the tapes that are recording on this thread.
 
 Owns the thread's list of recorders and nothing else: tensors and variables report to it, tapes join and leave it, and neither knows the
-other. The list is a tuple, so that checking for "no recorder" costs one attribute access and a truth test.
+other. The list is a tuple, so that checking for "no recorder" costs a few attribute accesses and a truth test.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from adjit.ir.gate import gate
+from adjit.ir.silence import silence
 
 if TYPE_CHECKING:
     from adjit.ir.location import Location
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from adjit.ir.ops.base import Op
 
     from .leaving import Taken
+    from .log import Log
     from .variable import Store, Variable
 
 
@@ -56,23 +58,52 @@ class Recorder(Protocol):
         return None
 
 
+class Here:
+    """What an eager op looks up, in one place: the recorders of the thread, and how it calls NumPy without warnings."""
+
+    __slots__ = ("recorders", "log", "run")
+
+    def __init__(self) -> None:
+        self.recorders: tuple[Recorder, ...] = ()
+        self.log: Log | None = None  # that of the only recorder, if it is an eager tape
+        self.run = silence.run
+
+    def listen(self, recorders: tuple[Recorder, ...]) -> None:
+        self.recorders = recorders
+        self.log = getattr(recorders[0], "log", None) if len(recorders) == 1 else None
+
+
 class _Listening(threading.local):
-    recorders: tuple[Recorder, ...] = ()
+    here: Here
+
+    def __init__(self) -> None:
+        self.here = Here()
+
+    @property
+    def recorders(self) -> tuple[Recorder, ...]:
+        return self.here.recorders
+
+    @recorders.setter
+    def recorders(self, recorders: tuple[Recorder, ...]) -> None:
+        self.here.listen(recorders)
 
 
 listening = _Listening()
 
 
 def join(recorder: Recorder) -> None:
-    listening.recorders = (*listening.recorders, recorder)
+    here = listening.here
+    here.listen((*here.recorders, recorder))
     gate.close()
 
 
 def leave(recorder: Recorder) -> None:
-    left = tuple(r for r in listening.recorders if r is not recorder)
-    for _ in range(len(listening.recorders) - len(left)):
+    here = listening.here
+    before = here.recorders
+    left = () if before == (recorder,) else tuple(r for r in before if r is not recorder)
+    for _ in range(len(before) - len(left)):
         gate.open()
-    listening.recorders = left
+    here.listen(left)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 
 from adjit.ir.records import NamedTuple
 from adjit.ir.types import DTYPE_NAMES
-from adjit.tracer.frames import is_ours
+from adjit.tracer.frames import user_level
 from adjit.tracer.pytree import TreeDef
 from adjit.tracer.trace import argument_names
 
@@ -95,13 +95,3 @@ def change(before: Any, now: Any) -> str:
         dims = [f"dim {i} was {a}, is {b}" for i, (a, b) in enumerate(zip(before[1], now[1], strict=True)) if a != b]
         return ", ".join(dims) if dims else "a Python number was an array, or the other way round"
     return f"was {kind_text(before)}, is {kind_text(now)}"
-
-
-def user_level() -> int:
-    """Return the `stacklevel` of the user's own line, as seen from the caller."""
-    import sys  # noqa: PLC0415 - on the way to a warning only
-
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and is_ours(frame):
-        frame, level = frame.f_back, level + 1
-    return level

@@ -1,19 +1,112 @@
-"""The room of lists in loops of unknown length: whether a call that finds a list full can start again, with more."""
+"""Calls that start again: with more room for a list that was full, or with the size of an array that turned out to be another one.
+
+Owns what the calls of one function have learnt about lists in loops of unknown length and about sizes that follow from values, and whether
+a call can start again: it cannot if others have noticed it.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
 from adjit.ir.effects import effects_of
-from adjit.ir.errors import OutOfRoomError
-from adjit.ir.ops.base import Op
+from adjit.ir.errors import FoundSizeError, OutOfRoomError, ShapeError, SizeWanted
+from adjit.ir.ops.base import Array, Op
+from adjit.tracer.trace import SIZES
 
 from .concrete import ConcreteFunction
 
 GROWTH = 8  # of the room of a list that was too small
+FOUND = re.compile(r".* is (-?\d+) here \(size (\d+)\)")  # in the message of `ir.found_sizes`
 
 
-def has_lists(concrete: ConcreteFunction) -> bool:
-    """Whether the program has lists that may run out of room."""
-    return any(op.error is OutOfRoomError for op in _ordered(concrete))
+class Start:
+    """What one call starts with: the room of lists, and the sizes that it assumes, as arrays (None: the function has not wanted any)."""
+
+    __slots__ = ("factor", "sizes", "is_guess")
+
+    def __init__(self, factor: int, sizes: tuple[Array, ...] | None) -> None:
+        self.factor, self.sizes = factor, sizes
+        self.is_guess = bool(sizes)  # whether some of the sizes are those of another call
+
+    def concerns(self, error: Exception) -> bool:
+        """Whether an error may be due to what the call started with."""
+        return self.is_guess or isinstance(error, OutOfRoomError | SizeWanted | FoundSizeError)
+
+    def passed(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The keyword arguments of the call, with the sizes that it assumes."""
+        return kwargs if self.sizes is None else {**kwargs, SIZES: self.sizes}
+
+    def axes(self, arrays: Sequence[Array]) -> list[tuple[int, int]]:
+        """The axes of the arrays of a call that are such sizes, as (number of the array, axis)."""
+        ours = set(map(id, self.sizes or ()))
+        return [(i, 0) for i, array in enumerate(arrays) if id(array) in ours]
+
+
+class Room:
+    """What the calls of a function have learnt."""
+
+    def __init__(self) -> None:
+        self.factor = 1  # times the usual room of a list: see `roomier`
+        self.sizes: tuple[Array, ...] | None = None  # those of the last call
+
+    def start(self) -> Start:
+        return Start(self.factor, self.sizes)
+
+    @contextmanager
+    def given(self) -> Iterator[None]:
+        """Trace with this room for lists."""
+        from adjit.tracer.list_items import roomier  # noqa: PLC0415 - `import adjit` does without the tracer's regions
+
+        with roomier(self.factor):
+            yield
+
+    def learn(self, start: Start, error: Exception, programs: Sequence[ConcreteFunction]) -> list[ConcreteFunction] | None:
+        """Change what a call that failed starts with. Return None if it cannot start again, else the programs to discard."""
+        if isinstance(error, OutOfRoomError):
+            return self._grow(start, programs)
+        if isinstance(error, SizeWanted) and start.sizes is None:
+            self.sizes = start.sizes = ()
+            return []
+        unknown = isinstance(error, FoundSizeError)
+        if not (unknown or start.is_guess) or any(is_visible(known) for known in programs if raises(known, FoundSizeError)):
+            return None
+        if isinstance(error, FoundSizeError):
+            site, size = found_in(error)
+            if size < 0:
+                raise ShapeError(f"negative dimensions are not allowed: an array of size {size}") from None
+            sizes = start.sizes or ()
+            self.sizes = start.sizes = (*sizes[:site], np.empty(size, bool), *sizes[site + 1 :])
+        else:  # sizes of another call, which are not those of this one, may be the cause
+            start.sizes, start.is_guess = (), False
+        return []
+
+    def _grow(self, start: Start, programs: Sequence[ConcreteFunction]) -> list[ConcreteFunction] | None:
+        small = [known for known in programs if raises(known, OutOfRoomError)]
+        if any(map(is_visible, small)):
+            return None
+        if self.factor != start.factor:  # another thread has made room meanwhile
+            small = []
+        else:
+            self.factor *= GROWTH
+        start.factor = self.factor
+        return small
+
+
+def found_in(error: FoundSizeError) -> tuple[int, int]:
+    """Which size an error is about, and what it is."""
+    match = FOUND.match(str(error))
+    assert match is not None
+    return int(match[2]), int(match[1])
+
+
+def raises(concrete: ConcreteFunction, error: type[Exception]) -> bool:
+    """Whether the program has checks that raise this class of error."""
+    return any(op.error is error for op in _ordered(concrete))
 
 
 def is_visible(concrete: ConcreteFunction) -> bool:

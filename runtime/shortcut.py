@@ -38,7 +38,7 @@ class Shortcut:
 
     def add(self, args: tuple[Any, ...], concrete: ConcreteFunction) -> None:
         """Add a route for a specialisation if it and the arguments of its call qualify."""
-        from adjit.codegen.entry.entry import Entry, available  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
+        from adjit.codegen.entry.entry import available, is_ready  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
 
         from .nodes import argument_nodes  # noqa: PLC0415 - the same
 
@@ -53,12 +53,10 @@ class Shortcut:
                 return
             # those for one size come first: they are as fast or faster
             self._routes = sorted([(concrete, route), *self._routes[: MAX_ROUTES - 1]], key=lambda known: known[0].convention.is_general)
-            if self._entry is None:
-                self._entry = Entry(self._function._long_way, self._function._name)
+            if self._entry is not None:
                 self._install()
-                self._exchange_call(self._entry)
-            else:
-                self._install()
+            elif is_ready():
+                self._create()
 
     def grow(self, concrete: ConcreteFunction) -> None:
         """Give the route of a specialisation for all sizes, if there is one, the memory of a call for which its own was too small.
@@ -88,10 +86,33 @@ class Shortcut:
                 self._install()
 
     def refresh(self) -> None:
-        """Let the native entry look for names outside of the function where they are now, if it found something else."""
-        if self._entry is not None and self._entry.is_outdated():
+        """Before a call that goes through Python: create the native entry if it has been compiled meanwhile, or start compiling it.
+
+        Let it look for names outside of the function where they are now, if it found something else.
+        """
+        if self._entry is None:
+            if self._routes:
+                self._create_if_ready()
+        elif self._entry.is_outdated():
             with self._lock:
                 self._install()
+
+    def _create_if_ready(self) -> None:
+        from adjit.codegen.entry.entry import begin, is_ready  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
+
+        if not is_ready():
+            begin()
+            return
+        with self._lock:
+            if self._entry is None:
+                self._create()
+
+    def _create(self) -> None:
+        from adjit.codegen.entry.entry import Entry  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
+
+        self._entry = Entry(self._function._long_way, self._function._name)
+        self._install()
+        self._exchange_call(self._entry)
 
     def _install(self) -> None:
         assert self._entry is not None

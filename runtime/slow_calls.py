@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .retracing import user_level
+from adjit.tracer.frames import user_level
+
 from .signature import NUMBERS, SCALARS
 from .tensor import Tensor
 from .variable import Variable

@@ -6,9 +6,9 @@ import warnings
 from collections import Counter
 
 from adjit.ir.func import Block
+from adjit.tracer.frames import user_level
 
 from .concrete import ConcreteFunction
-from .retracing import user_level
 
 SLOW = 2.0  # seconds
 REPEATED = 16  # statements of one line: more than an expression has

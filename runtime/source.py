@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,23 +34,14 @@ class Source:
         self.constants = text.arrays
         self.arguments = tuple(arguments)
         self.filename = f"<adjit source of {text.whole}, {next(_numbers)}>"
-        names = self._run()
+        names = executed(self.text, self.constants, self.filename)
+        # without a time stamp, linecache keeps the lines: debuggers and tracebacks show them
+        linecache.cache[self.filename] = (len(self.text), None, self.text.splitlines(keepends=True), self.filename)
         self.forward: Callable[..., Any] = names[text.forward]
         self.backward: Callable[..., Any] | None = names[text.backward] if text.backward else None
         self._whole: Callable[..., Any] = names[text.whole]
         # a function keeps the module's globals, and with them all of its functions: the lines live as long as any of them
         weakref.finalize(self._whole, linecache.cache.pop, self.filename, None).atexit = False
-
-    def _run(self) -> dict[str, Any]:
-        """Execute the module. Its constants are here already: the lines that load them are left out."""
-        tree = ast.parse(self.text)
-        loaded = {"constants", *self.constants} if self.constants else set()
-        tree.body = [s for s in tree.body if not (isinstance(s, ast.Assign) and getattr(s.targets[0], "id", "") in loaded)]
-        names: dict[str, Any] = {"__name__": "adjit_source", "__file__": self.filename, **self.constants}
-        exec(compile(tree, self.filename, "exec"), names)
-        # without a time stamp, linecache keeps the lines: debuggers and tracebacks show them
-        linecache.cache[self.filename] = (len(self.text), None, self.text.splitlines(keepends=True), self.filename)
-        return names
 
     def __call__(self, *arrays: Any) -> Any:
         return self._whole(*(arrays or self.arguments))
@@ -83,6 +74,16 @@ class Source:
 
     def __repr__(self) -> str:
         return f"<source of {self.filename[17:-1]}: {len(self.text.splitlines())} lines>"
+
+
+def executed(text: str, constants: Mapping[str, Array], filename: str) -> dict[str, Any]:
+    """Execute a module and return its names. Its constants are here already: the lines that load them are left out."""
+    tree = ast.parse(text)
+    loaded = {"constants", *constants} if constants else set()
+    tree.body = [s for s in tree.body if not (isinstance(s, ast.Assign) and getattr(s.targets[0], "id", "") in loaded)]
+    names: dict[str, Any] = {"__name__": "adjit_source", "__file__": filename, **constants}
+    exec(compile(tree, filename, "exec"), names)
+    return names
 
 
 def text_of(concrete: ConcreteFunction, func: Func, halves: tuple[Func, Func | None]) -> Text:

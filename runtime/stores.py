@@ -43,6 +43,7 @@ _stores: weakref.WeakSet[Store] = weakref.WeakSet()
 _exchanging = new_lock()  # held while the array of a store is replaced
 _starting = new_lock()  # held while a call takes its locks through Python; a fork holds it, so that no call starts
 _queue: list[int] = []  # ids of the waiting threads
+_ALONE = 3  # references to an array that nobody shares: the store's, the one of the list that asks, and the argument
 _counts_tell = getattr(sys, "_is_gil_enabled", lambda: True)()  # whether reference counts show that an array is shared
 
 
@@ -99,9 +100,10 @@ class Store:
             data = _rewound.arrays[self] = _rewound.arrays[self].copy()
             return data
         while True:
-            data = self.data
-            if _counts_tell and sys.getrefcount(data) <= _ALONE:
-                return data
+            held = [self.data]  # a local variable counts or not, as Python's compiler likes (3.14); an item does
+            if _counts_tell and sys.getrefcount(held[0]) <= _ALONE:
+                return held[0]
+            data = held.pop()
             copy = data.copy()
             if self.assign(copy, expected=data):  # else it was assigned meanwhile
                 return copy
@@ -147,24 +149,6 @@ def separate(data: Array) -> Array:
     flags = data.flags
     fine = data.base is None and flags.owndata and flags.c_contiguous and flags.aligned and flags.writeable
     return data if fine else data.copy(order="C")
-
-
-def _references_of_an_unshared_array() -> int:
-    """Measure the reference count of an unshared array, which depends on how this Python version counts references from its stack."""
-
-    class Probe:
-        data = object()
-
-    def count(self: Probe) -> int:
-        data = self.data
-        return sys.getrefcount(data)
-
-    probe = Probe()
-    probe.data = object()
-    return count(probe)
-
-
-_ALONE = _references_of_an_unshared_array()
 
 
 # ---- several stores at a time

@@ -13,16 +13,20 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+from adjit.ir.active import current_builder
 from adjit.ir.errors import GradientError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.complex import conj
-from adjit.ir.tracebacks import boundary
-from adjit.ir.types import TensorType
+from adjit.ir.tracebacks import boundary, trim
+from adjit.ir.types import Shape
+from adjit.tracer.frames import user_level
 from adjit.tracer.pytree import flatten
 
+from . import backward
 from .internal import backpropagate
-from .record import Record, new_record
-from .recording import join, leave
+from .record import EagerRecord, Record, new_record
+from .recording import join, leave, listening
+from .tensor import Tensor
 from .variable import Variable
 
 SPENT = "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
@@ -62,6 +66,12 @@ class GradientTape:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         if self._recording:
             self._stop()
+        if isinstance(error, ValueError) and isinstance(error.__cause__, GradientError):
+            try:  # NumPy says "setting an array element with a sequence"
+                raise error.__cause__.with_traceback(traceback) from None
+            except GradientError as cause:
+                trim(cause)
+                raise
 
     def _start(self) -> None:
         record = self._current_record()
@@ -88,8 +98,9 @@ class GradientTape:
             if isinstance(x, Variable):
                 record.watch_variable(x)
             elif isinstance(x, Operand):
-                if not x.type.is_inexact:
-                    warnings.warn(f"The dtype of the watched tensor must be floating, got {x.type}: it has no gradient", stacklevel=2)
+                if not is_inexact(x):
+                    message = f"The dtype of the watched tensor must be floating, got {x.type}: it has no gradient"
+                    warnings.warn(message, stacklevel=user_level())
                 record.watch(x)
             else:
                 raise TypeError(f"watch takes tensors and variables, not {type(x).__name__}; make a tensor of it with adjit.tensor(...)")
@@ -97,7 +108,8 @@ class GradientTape:
     def watched_variables(self) -> tuple[Variable, ...]:
         """Return the variables that were read while being watched, in order of creation."""
         if self._record is not None:
-            self._watched_variables = tuple(sorted(self._record.variables.values(), key=lambda v: v.store.number))
+            known = self._record.variables.values()
+            self._watched_variables = tuple(sorted(known, key=lambda v: v.store.number)) if known else ()
         return self._watched_variables
 
     @contextmanager
@@ -132,16 +144,25 @@ class GradientTape:
         read inside the tape.
         """
         zeros = wants_zeros(unconnected_gradients)
+        leaves, tree = flatten(sources)
+        return tree.unflatten(self._gradients(target, leaves, output_gradients, zeros))
+
+    def _gradients(self, target: Any, sources: list[Any], output_gradients: Any = None, zeros: bool = False) -> list[Any]:
+        """Return the gradient by each of the sources."""
         record = self._asked()
         targets, seeds = seeded_targets(record, target, output_gradients)
-        leaves, tree = flatten(sources)
-        asked = [source_operands(record, s) for s in leaves]
-        with self._spending():
-            found = iter(differentiate(record, targets, [conj(s) for s in seeds], [x for xs in asked for x in xs]))
+        asked = [source_operands(record, s) for s in sources]
+        try:
+            found = iter(differentiate(record, targets, seeds, [x for xs in asked for x in xs]))
             gradients = [conjugated(total([next(found) for _ in xs])) for xs in asked]
-        finished = [finish(record, g, s, s.type, zeros) for g, s in zip(gradients, leaves, strict=True)]
-        self._unconnected = record if any(g is None for g in finished) else None
-        return tree.unflatten(finished)
+        finally:
+            self._spent()
+        finished = [finish(record, g, s, zeros) for g, s in zip(gradients, sources, strict=True)]
+        self._unconnected = None
+        for gradient in finished:
+            if gradient is None:
+                self._unconnected = record
+        return finished
 
     @boundary
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str | None = None) -> Any:
@@ -155,13 +176,15 @@ class GradientTape:
         leaves, tree = flatten(sources)
         asked = [source_operands(record, s) for s in leaves]
         out: list[Any] = []
-        with self._spending():
+        try:
             for each in targets:
                 found = iter(jacobian_row(record, seeded_targets(record, each, None)[0], [x for xs in asked for x in xs]))
                 parts = [conjugated(total([next(found) for _ in xs])) for xs in asked]
-                types = [s.type.with_shape(each.type.shape + s.type.shape) for s in leaves]
-                row = [finish(record, d, s, t, zeros) for d, s, t in zip(parts, leaves, types, strict=True)]
+                shapes = [each.type.shape + s.type.shape for s in leaves]
+                row = [finish(record, d, s, zeros, shape) for d, s, shape in zip(parts, leaves, shapes, strict=True)]
                 out.append(tree.unflatten(row))
+        finally:
+            self._spent()
         return target_tree.unflatten(out)
 
     @boundary
@@ -179,11 +202,13 @@ class GradientTape:
         if not rows or not its or rows[0] != its[0]:
             raise ValueError(f"Need first dimension of target shape ({rows}) and source shape ({its}) to match.")
         targets, asked = seeded_targets(record, target, None)[0], source_operands(record, source)
-        with self._spending():
+        try:
             stmts = record.statements()
             connected = record.connected(stmts)
             found = conjugated(total([batch_jacobian_block(stmts, t, x) for t in targets for x in asked if id(x) in connected]))
-        return finish(record, found, source, source.type.with_shape((*rows, *its[1:])), zeros)
+        finally:
+            self._spent()
+        return finish(record, found, source, zeros, (*rows, *its[1:]))
 
     def explain(self, target: Any, source: Any) -> str:
         """Return one line that says why the gradient of `target` by `source` is None, or that it is not.
@@ -207,15 +232,11 @@ class GradientTape:
             self._stop()
         return self._record
 
-    @contextmanager
-    def _spending(self) -> Iterator[None]:
-        """Compute derivatives inside the block: afterwards, only a persistent tape keeps its record."""
-        try:
-            yield
-        finally:
-            if not self._persistent:
-                self.watched_variables()
-                self._record = None
+    def _spent(self) -> None:
+        """Called after derivatives were computed: only a persistent tape keeps its record."""
+        if not self._persistent:
+            self.watched_variables()
+            self._record = None
 
 
 class StrictTape(GradientTape):
@@ -226,6 +247,12 @@ class StrictTape(GradientTape):
     def __init__(self, persistent: bool = False) -> None:
         super().__init__(persistent, watch_accessed_variables=False)
 
+    def _watch(self, values: list[Operand]) -> None:
+        """`watch`, of values that are known to be floats."""
+        record = self._current_record()
+        for x in values:
+            record.watch(x)
+
 
 def wants_zeros(unconnected: Any) -> bool:
     choice = getattr(unconnected, "value", unconnected)  # TensorFlow's enumeration, or the plain string
@@ -234,8 +261,8 @@ def wants_zeros(unconnected: Any) -> bool:
     return bool(choice == "zero")
 
 
-def seeded_targets(record: Record, target: Any, output_gradients: Any) -> tuple[list[Operand], list[Operand]]:
-    """Return the floating-point targets and their cotangents."""
+def seeded_targets(record: Record, target: Any, output_gradients: Any) -> tuple[list[Operand], list[Operand | None]]:
+    """Return the floating-point targets and their cotangents, where None are ones."""
     if target is None:
         raise TypeError("Argument `target` should be a list or nested structure of Tensors or Variables to be differentiated, but is None.")
     leaves, tree = flatten(target)
@@ -245,16 +272,16 @@ def seeded_targets(record: Record, target: Any, output_gradients: Any) -> tuple[
         if len(weights) != len(leaves):
             raise GradientError(f"output_gradients {its_tree} does not have the structure of the target, {tree}")
     targets: list[Operand] = []
-    seeds: list[Operand] = []
+    seeds: list[Operand | None] = []
     for leaf, weight in zip(leaves, weights, strict=True):
         if not isinstance(leaf, Operand):
             raise GradientError(f"a target must be a tensor that the tape saw, not {type(leaf).__name__}")
         for x in record.values(leaf) if isinstance(leaf, Variable) else [record.resolve(leaf)]:
-            if not x.type.is_inexact:
-                warnings.warn(NOT_FLOATING.format("target", x.type), stacklevel=3)
+            if not is_inexact(x):
+                warnings.warn(NOT_FLOATING.format("target", x.type), stacklevel=user_level())
                 continue
             targets.append(x)
-            seeds.append(x.literal(1.0, x.type) if weight is None else checked_seed(weight, x))
+            seeds.append(None if weight is None else conj(checked_seed(weight, x)))
     return targets, seeds
 
 
@@ -279,16 +306,26 @@ def source_operands(record: Record, source: Any) -> list[Operand]:
 
 
 def check_floating(source: Operand) -> None:
-    if not source.type.is_inexact:
-        warnings.warn(NOT_FLOATING.format("source", source.type), stacklevel=4)
+    if not is_inexact(source):
+        warnings.warn(NOT_FLOATING.format("source", source.type), stacklevel=user_level())
 
 
-def differentiate(record: Record, targets: list[Operand], seeds: list[Operand], sources: list[Operand]) -> list[Operand | None]:
-    """Run the reverse sweep for those sources that are watched or depend on watched values."""
+def is_inexact(x: Operand) -> bool:
+    """Whether x has derivatives; the type of most tensors of an eager computation is never asked for, and need not be made for this."""
+    return x.buffer.dtype.kind in "fcV" if isinstance(x, Tensor) else x.type.is_inexact
+
+
+def differentiate(record: Record, targets: list[Operand], seeds: list[Operand | None], sources: list[Operand]) -> list[Operand | None]:
+    """Run the reverse sweep for those sources that are watched or depend on watched values, or a program that does the same."""
+    if isinstance(record, EagerRecord) and not listening.recorders and current_builder() is None:  # otherwise the sweep itself is recorded
+        known = backward.pulled(record.log, targets, seeds, sources)
+        if known is not None:
+            return known
     stmts = record.statements()
     connected = record.connected(stmts)
     wanted = [s for s in sources if id(s) in connected]
-    found = dict(zip(map(id, wanted), backpropagate(stmts, targets, seeds, wanted), strict=True))
+    weights = [t.literal(1.0, t.type) if s is None else s for t, s in zip(targets, seeds, strict=True)]
+    found = dict(zip(map(id, wanted), backpropagate(stmts, targets, weights, wanted), strict=True))
     return [found.get(id(s)) for s in sources]
 
 
@@ -316,13 +353,15 @@ def total(parts: Sequence[Operand | None]) -> Operand | None:
 
 def conjugated(cotangent: Operand | None) -> Operand | None:
     """Return a derivative by TensorFlow's convention: sweeps pair cotangents and tangents as Re(c t), users as Re(conj(c) t)."""
+    if isinstance(cotangent, Tensor) and cotangent.buffer.dtype.kind != "c":
+        return cotangent
     return None if cotangent is None else conj(cotangent)
 
 
-def finish(record: Record, gradient: Operand | None, source: Operand, type: TensorType, zeros: bool) -> Operand | None:
-    """Return the derivative, of this type, in the form that users hold: a tensor, or in a trace a traced value or a constant."""
+def finish(record: Record, gradient: Operand | None, source: Operand, zeros: bool, shape: Shape | None = None) -> Operand | None:
+    """Return the derivative as users hold it: a tensor, or in a trace a traced value or a constant. `shape` is that of zeros."""
     if gradient is None:
         if not zeros or not source.type.is_inexact:
             return None
-        gradient = source.literal(0.0, type)
+        gradient = source.literal(0.0, source.type if shape is None else source.type.with_shape(shape))
     return record.give(gradient)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Cast, Map
 from adjit.ir.types import PYTHON, TensorType, as_dtype
 from adjit.tracer.convert import set_concrete_class
+from adjit.tracer.pytree import add_leaf_class
 from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
 from adjit.tracer.surface.create import asarray, contains_operand
 from adjit.tracer.trace import current_trace
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 else:
     from adjit.tracer.arrays import ArrayMethods as TensorMethods
 
+
+_type: Callable[[Any], TensorType] = vars(Concrete)["type"].__get__
+_set_type: Callable[[Any, TensorType], None] = vars(Concrete)["type"].__set__
 
 WRITABLE = 1  # inspect.BufferFlags.WRITABLE, which Python has from 3.12 on
 
@@ -50,12 +54,22 @@ class Tensor(TensorMethods, Concrete):
     def __init__(self, value: Any, dtype: Any = None) -> None:
         super().__init__(owned_array(value, dtype))
 
-    def __getattr__(self, name: str) -> Any:
-        """Called for missing attributes: the native entry leaves out the type of a result whose sizes it learns from the call."""
-        if name == "type":
-            self.type = TensorType(as_dtype(self.buffer.dtype), self.buffer.shape)
-            return self.type
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+    @property
+    def type(self) -> TensorType:
+        """The dtype and shape. They are found when they are asked for: eager ops and the native entry leave them out.
+
+        Not by `__getattr__`, which would slow down every access to any attribute.
+        """
+        try:
+            return _type(self)
+        except AttributeError:
+            type = TensorType(as_dtype(self.buffer.dtype), self.buffer.shape)
+            _set_type(self, type)
+            return type
+
+    @type.setter
+    def type(self, type: TensorType) -> None:
+        _set_type(self, type)
 
     def apply_op(self, op: Op, args: tuple[Operand, ...]) -> Any:
         recorders = listening.recorders
@@ -188,6 +202,8 @@ class Tensor(TensorMethods, Concrete):
     def __int__(self) -> int:
         return int(self._only("int"))
 
+    __trunc__ = __int__
+
     def __bool__(self) -> bool:
         return bool(self._only("bool"))
 
@@ -251,6 +267,8 @@ class WeakTensor(Tensor):
         return out
 
 
+add_leaf_class(Tensor)
+add_leaf_class(WeakTensor)
 quick.equip(Tensor, WeakTensor)
 quick_arrays.equip(Tensor, WeakTensor)
 
@@ -262,15 +280,21 @@ def entered(array: Array) -> Tensor:
     return Tensor(array)
 
 
-set_concrete_class(entered)  # from here on, NumPy's functions return tensors to users
-
-
 def wrap(array: Array) -> Tensor:
     """Wrap an array that will not be written to: no check, no copy."""
     out: Tensor = Tensor.__new__(Tensor)
     out.buffer = array
-    out.type = TensorType(array.dtype, array.shape)
     return out
+
+
+def shared(array: Array) -> Tensor:
+    """Return a tensor with the memory of an array that a user passes, and that nobody will write to."""
+    if listening.recorders:
+        coming_back(array)
+    return wrap(array)
+
+
+set_concrete_class(entered, shared)  # from here on, NumPy's functions return tensors to users
 
 
 def tensor(value: Any, dtype: Any = None) -> Tensor:

@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+import numpy as np
+
 from adjit.ir.arrays import as_array
 from adjit.ir.errors import DTypeError, GradientError
 from adjit.ir.operand import Operand, as_operand
@@ -17,15 +19,17 @@ from adjit.ir.ops.base import apply
 from adjit.ir.ops.complex import conj
 from adjit.ir.ops.shape import Reshape
 from adjit.ir.tracebacks import boundary
-from adjit.tracer.pytree import TreeDef, flatten, tree_map
+from adjit.ir.types import F32, F64
+from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Traced, current_trace
 
 from .conversion import as_called
 from .internal import push_forward
+from .quick import wrapped
 from .record import new_record
 from .recording import join, leave
-from .tape import GradientTape, StrictTape, checked_seed, conjugated, finish
-from .tensor import WeakTensor, tensor
+from .tape import StrictTape, checked_seed, conjugated
+from .tensor import Tensor, WeakTensor, tensor
 
 if TYPE_CHECKING:
     from .jacobians import Mode
@@ -66,17 +70,21 @@ def value_and_grad(
     @boundary
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        args, sources = with_fresh(name_of(fn), args, positions_of(argnums))
-        with StrictTape() as tape:
-            tape.watch(sources)
+        args, sources = renewed(fn, args, positions_of(argnums))
+        flat = [leaf for leaves, _ in sources for leaf in leaves]
+        tape = StrictTape()
+        with tape:
+            tape._watch(flat)
             out = as_called(fn)(*args, **kwargs)
-        out, aux = parted(name_of(fn), out, has_aux)
-        value = scalar_value(name_of(fn), out, holomorphic)
+        out, aux = parted(fn, out, has_aux)
+        value = scalar_value(fn, out, holomorphic)
         if holomorphic:
-            check_complex(name_of(fn), sources)
-        gradients = gradients_or_zeros(tape, value, sources)
+            check_complex(name_of(fn), flat)
+        found = tape._gradients(value, flat, zeros=True)
         if holomorphic:  # of a holomorphic function, the derivative is the conjugate of the gradient
-            gradients = tree_map(conj, gradients)
+            found = [conj(g) for g in found]
+        each = iter(found)
+        gradients = [tree.unflatten([next(each) for _ in leaves]) for leaves, tree in sources]
         return (value, aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else tuple(gradients)
 
     return differentiated
@@ -92,11 +100,11 @@ def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any,
     >>> y, pullback(1.0)
     (Tensor(6., f64[]), (Tensor(3., f64[]), Tensor(2., f64[])))
     """
-    args, sources = with_fresh(name_of(fn), args, range(len(args)))
+    args, sources = with_fresh(fn, args, range(len(args)))
     with StrictTape(persistent=True) as tape:
         tape.watch(sources)
         out = as_called(fn)(*args)
-    out, aux = parted(name_of(fn), out, has_aux)
+    out, aux = parted(fn, out, has_aux)
 
     def pullback(cotangents: Any) -> Any:
         leaves, tree = flatten(cotangents, is_leaf=lambda x: x is None)
@@ -226,7 +234,7 @@ class Linearization:
         self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], positions: Sequence[int], has_aux: bool
     ) -> None:
         self.name = name_of(fn)
-        args, sources = with_fresh(self.name, args, positions)
+        args, sources = with_fresh(fn, args, positions)
         self.flat, self.tree = flatten(sources)
         self.record = record = new_record(watch_accessed=False, strict=True)
         record.start()
@@ -235,11 +243,15 @@ class Linearization:
             for x in self.flat:
                 record.watch(x)
             out = as_called(fn)(*args, **kwargs)
+        except ValueError as error:
+            if isinstance(error.__cause__, GradientError):  # NumPy says "setting an array element with a sequence"
+                raise error.__cause__.with_traceback(error.__traceback__) from None
+            raise
         finally:
             leave(record)
             record.stop()
         self.statements = record.statements()
-        self.out, self.aux = parted(self.name, out, has_aux)
+        self.out, self.aux = parted(fn, out, has_aux)
         self.give = record.give
 
     def push(self, tangents: Sequence[Any]) -> Any:
@@ -253,14 +265,6 @@ class Linearization:
         return out_tree.unflatten([self.give(pushed[id(r)] if id(r) in pushed else zeros(as_operand(r))) for r in results])
 
 
-def gradients_or_zeros(tape: GradientTape, value: Operand, sources: Any) -> Any:
-    """Return the gradients, with zeros for sources without influence."""
-    record = tape.record
-    leaves, tree = flatten(sources)
-    pairs = zip(tape.gradient(value, leaves), leaves, strict=True)
-    return tree.unflatten([finish(record, g, leaf, leaf.type, zeros=True) if g is None else g for g, leaf in pairs])
-
-
 def zeros(x: Operand, shape: tuple[int, ...] | None = None) -> Operand:
     return x.literal(0, x.type if shape is None else x.type.with_shape(shape))
 
@@ -272,28 +276,44 @@ def positions_of(argnums: int | Sequence[int]) -> tuple[int, ...]:
     return positions
 
 
-def parted(what: str, out: Any, has_aux: bool) -> tuple[Any, Any]:
+def parted(fn: Callable[..., Any], out: Any, has_aux: bool) -> tuple[Any, Any]:
     """Split a result into the value and the auxiliary output."""
     if not has_aux:
         return out, None
     if not isinstance(out, tuple | list) or len(out) != 2:
-        raise GradientError(f"{what}: with has_aux it must return a pair (result, aux), not {type(out).__name__}")
+        raise GradientError(f"{name_of(fn)}: with has_aux it must return a pair (result, aux), not {type(out).__name__}")
     return out[0], out[1]
 
 
-def with_fresh(what: str, args: tuple[Any, ...], positions: Sequence[int]) -> tuple[tuple[Any, ...], list[Any]]:
+def with_fresh(fn: Callable[..., Any], args: tuple[Any, ...], positions: Sequence[int]) -> tuple[tuple[Any, ...], list[Any]]:
     """Return the arguments with fresh values at `positions`, and the list of those values."""
+    out, _ = renewed(fn, args, positions)
+    return out, [out[i] for i in positions]
+
+
+def renewed(
+    fn: Callable[..., Any], args: tuple[Any, ...], positions: Sequence[int]
+) -> tuple[tuple[Any, ...], list[tuple[list[Operand], TreeDef]]]:
+    """Return the arguments with fresh values at `positions`, and these values with the structures that they are in."""
     out = list(args)
+    groups: list[tuple[list[Operand], TreeDef]] = []
     for i in positions:
         if not -len(args) <= i < len(args):
-            raise GradientError(f"{what}: there is no argument {i} to differentiate by: it was called with {len(args)} positional ones")
+            raise GradientError(
+                f"{name_of(fn)}: there is no argument {i} to differentiate by: it was called with {len(args)} positional ones"
+            )
         leaves, tree = flatten(args[i])
-        out[i] = tree.unflatten([fresh(leaf, functools.partial(place, what, i, tree, n)) for n, leaf in enumerate(leaves)])
-    return tuple(out), [out[i] for i in positions]
+        values = [fresh(leaf, functools.partial(place, fn, i, tree, n)) for n, leaf in enumerate(leaves)]
+        out[i] = tree.unflatten(values)
+        groups.append((values, tree))
+    return tuple(out), groups
 
 
 def fresh(x: Any, what: Callable[[], str]) -> Operand:
     """Return the same value with a new identity, connected to the old one for the enclosing tapes; `what` names it in errors."""
+    trace = current_trace()
+    if trace is None and type(x) is np.ndarray and (x.dtype is F64 or x.dtype is F32):
+        return wrapped(x.copy())
     if isinstance(x, Operand):
         operand = as_operand(x)
     elif type(x) in (float, complex):
@@ -306,8 +326,9 @@ def fresh(x: Any, what: Callable[[], str]) -> Operand:
     if not operand.type.is_inexact:
         hint = "; write it as a float" if type(x) is int else "; cast it with .astype('f4'), or leave it out of argnums"
         raise GradientError(f"{what()} is {operand.type}: only floats have gradients{hint}")
+    if trace is None and not isinstance(x, Operand):
+        return operand  # new already
     identity = Reshape(operand.type.shape)
-    trace = current_trace()
     if trace is None:
         return apply(identity, operand)
     (value,) = trace.emit(identity, (operand,))  # not `apply`, which would evaluate constants immediately
@@ -324,7 +345,10 @@ def check_complex(what: str, sources: Any) -> None:
             raise GradientError(f"{what}: holomorphic functions take complex numbers, and this argument is {x.type}; cast it first")
 
 
-def scalar_value(what: str, value: Any, holomorphic: bool = False) -> Operand:
+def scalar_value(fn: Callable[..., Any], value: Any, holomorphic: bool = False) -> Operand:
+    if type(value) is Tensor and not holomorphic and value.buffer.dtype.kind == "f" and not value.buffer.ndim:
+        return value
+    what = name_of(fn)
     operand = as_operand(value) if isinstance(value, Operand) else None if flatten(value)[1].leaves != 1 else tensor(value)
     if operand is not None and operand.type.is_complex != holomorphic and not operand.type.shape and operand.type.is_inexact:
         hint = "with holomorphic it must be complex" if holomorphic else "take its real part or abs, or give holomorphic=True"
@@ -335,9 +359,9 @@ def scalar_value(what: str, value: Any, holomorphic: bool = False) -> Operand:
     return operand
 
 
-def place(what: str, argument: int, tree: TreeDef, leaf: int) -> str:
+def place(fn: Callable[..., Any], argument: int, tree: TreeDef, leaf: int) -> str:
     """Name a leaf of an argument. Finding its path walks over the whole structure, so it is only done for an error."""
-    return f"{what}: argument {argument}{tree.paths()[leaf]}"
+    return f"{name_of(fn)}: argument {argument}{tree.paths()[leaf]}"
 
 
 def name_of(fn: Callable[..., Any]) -> str:

@@ -29,6 +29,7 @@ from adjit.tracer.in_place import InPlace
 from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
 from adjit.tracer.trace import current_trace
 
+from . import quick, quick_arrays
 from .initial import initial_value
 from .recording import listening
 from .stores import OpenStore, separate
@@ -42,7 +43,7 @@ else:
 
 
 class Scope(threading.local):
-    """What the function being traced on this thread permits and collects; set by `runtime.function`."""
+    """What the function being traced on this thread permits and collects; set by `runtime.creation`."""
 
     refusal: str | None = None  # why no variable may be created now
     created: list[weakref.ref[Variable]] | None = None
@@ -349,3 +350,5 @@ def _delegate_array_interface() -> None:
 
 
 _delegate_array_interface()
+Variable.__array_ufunc__ = quick.ufuncs(Variable.__array_ufunc__)  # type: ignore[method-assign]
+Variable.__array_function__ = quick_arrays.functions(Variable.__array_function__)  # type: ignore[method-assign]

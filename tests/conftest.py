@@ -25,5 +25,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"about programs for one size: {mark.args[0]}"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _entry_is_compiled() -> None:
+    """As in a process that finds it on the disk: functions have the native entry from their first call on."""
+    from adjit.codegen.entry import entry
+
+    if entry.available():
+        entry.begin().result()
+
+
 def pytest_report_header() -> str:
     return f"random programs: ADJIT_PROGRAMS_SEED={os.environ['ADJIT_PROGRAMS_SEED']}"

@@ -22,7 +22,7 @@ from .convert import array_of_list, present
 from .frames import user_location
 from .in_place import InPlace
 from .numpy_table import call_function, call_ufunc
-from .slices import as_rows, has_traced_slice, taken
+from .slices import as_rows, has_traced_mask, has_traced_slice, taken, with_positions
 from .sparse_products import is_sparse, product, product_from_left
 from .surface import complex_numbers, elementwise, indexing, linalg, reductions, shapes
 
@@ -130,6 +130,8 @@ class ArrayMethods(InPlace):
 
     def __getitem__(self, key: Any) -> Operand:
         try:
+            if has_traced_mask(key):
+                key = with_positions(self, key)
             if has_traced_slice(key):
                 return ops.getitem(*taken(self, key))
             return ops.getitem(self, key)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.operand import Literal, Operand
+from adjit.ir.found_sizes import found_size
+from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.control import If
 from adjit.ir.records import NamedTuple
+from adjit.ir.sizes import maximum
 
-from .chosen_lists import Build, meet_lists
+from .chosen_lists import COUNT, Build, meet_lists
 from .growing import GrowingList, TracedList, is_items
 from .pytree import TreeDef, flatten, spelled
 from .regions import (
@@ -33,9 +35,9 @@ from .regions import (
     reading_assigned,
     same_static,
 )  # fmt: skip
-from .sharing import double, remember_choice
+from .sharing import double, memory_of, remember_choice, set_memory
 from .trace import Trace
-from .traced import WeakSplat
+from .traced import Traced, WeakSplat
 
 
 class Choice(NamedTuple):
@@ -131,7 +133,7 @@ class _Meeting(NamedTuple):
             (a_leaves, tree), (b_leaves, b_tree) = (_flatten_in(*side) for side in zip(self.regions, (a, b), strict=True))
             pairs = list(zip(a_leaves, b_leaves, strict=False))
             if tree.same(b_tree) and (not any(self.unread) or all(_fit(x, y) for x, y in pairs)):
-                return _build(entry, tree, pairs, self.words, self.choices)
+                return _build(entry, tree, pairs, self.words, self.choices, self.regions)
         for missing in (0, 1):
             there = sides[1 - missing]
             if self.unread[missing] or (sides[missing] is UNDEFINED and entry.optional):
@@ -139,7 +141,7 @@ class _Meeting(NamedTuple):
                     return lambda results: UNDEFINED
                 leaves, tree = _flatten_in(self.regions[1 - missing], there)
                 pairs = [(leaf, blank(leaf)) if missing else (blank(leaf), leaf) for leaf in leaves]
-                return _build(entry, tree, pairs, self.words, self.choices)
+                return _build(entry, tree, pairs, self.words, self.choices, self.regions)
         if a is UNDEFINED or b is UNDEFINED:
             remedy = f"assign it in both, or before the {self.words.what}, since it is used afterwards"
         else:
@@ -158,22 +160,63 @@ def _fit(a: Any, b: Any) -> bool:
     return same_static(a, b) or (ours is not None and theirs is not None and join(ours, theirs) is not None)
 
 
-def _build(entry: RegionOutput, tree: TreeDef, pairs: Sequence[tuple[Any, Any]], words: Wording, choices: list[Choice]) -> Build:
-    parts: list[Any] = []
+def _build(
+    entry: RegionOutput, tree: TreeDef, pairs: Sequence[tuple[Any, Any]], words: Wording, choices: list[Choice], regions: Sequence[Trace]
+) -> Build:
+    parts: list[Callable[[Iterator[Operand]], Any]] = []
     for (a, b), path in zip(pairs, tree.key_paths(), strict=True):
         where = spelled(path)
         ours, theirs = kind_of(a), kind_of(b)
         if same_static(a, b):
             # two arrays with the same contents: either may be the one that other variables hold
-            parts.append((double(a, b) if isinstance(a, np.ndarray) and a is not b else a,))
+            held = double(a, b) if isinstance(a, np.ndarray) and a is not b else a
+            parts.append(lambda results, held=held: held)  # type: ignore[misc]
             continue
         kind = join(ours, theirs) if ours and theirs else None
         if kind is None:
             how = "; cast with .astype, or reshape" if ours and theirs else ": only numbers and arrays may differ"
-            raise mismatch(words, entry, where, (a, b), f"both branches of a traced {words.what} must give it one type{how}")
-        parts.append(None)
+            is_sized = ours is not None and theirs is not None and differ_in_size(ours, theirs)
+            if is_sized and regions[0].parent is not regions[0].root():
+                how += "; sizes may differ where the statement is not inside of another traced one (`elif` is)"
+            wrong = mismatch(words, entry, where, (a, b), f"both branches of a traced {words.what} must give it one type{how}")
+            if not is_sized or regions[0].parent is not regions[0].root():
+                raise wrong
+            parts.append(cut_later((a, b), regions, choices, name_of(entry, where), str(wrong).partition("\n")[0]))
+            continue
+        parts.append(next)
         choices.append(Choice(kind, (a, b), name_of(entry, where)))
-    return lambda results: tree.unflatten([next(results) if part is None else part[0] for part in parts])
+    return lambda results: tree.unflatten([part(results) for part in parts])
+
+
+def differ_in_size(a: Kind, b: Kind) -> bool:
+    """Whether two arrays are of one dtype and rank, and not of one shape."""
+    return a.type.dtype == b.type.dtype and len(a.type.shape) == len(b.type.shape) and not (a.weak or b.weak)
+
+
+def cut_later(
+    sides: tuple[Any, Any], regions: Sequence[Trace], choices: list[Choice], name: str | None, otherwise: str
+) -> Callable[[Iterator[Operand]], Any]:
+    """Merge arrays of different sizes: the `if` chooses between both padded to one shape, and what is chosen is cut to its size."""
+    arrays = [as_operand(side) for side in sides]
+    shapes = [x.type.shape for x in arrays]
+    common = tuple(maximum(n, m) for n, m in zip(*shapes, strict=True))
+    padded = []
+    for region, side, x in zip(regions, sides, arrays, strict=True):
+        with region:
+            whole = ops.pad(x, [0] * len(common), [n - m for n, m in zip(common, x.type.shape, strict=True)])
+        if isinstance(whole, Traced):
+            set_memory(whole, memory_of(side))  # in Python, the variable has the array itself
+        padded.append(whole)
+    choices.append(Choice(Kind(arrays[0].type.with_shape(common), False), (padded[0], padded[1]), name))
+    axes = [axis for axis, (n, m) in enumerate(zip(*shapes, strict=True)) if n != m]
+    choices += [Choice(COUNT, (shapes[0][axis], shapes[1][axis]), None) for axis in axes]
+
+    def build(results: Iterator[Operand]) -> Operand:
+        whole = next(results)
+        sizes = {axis: found_size(next(results), otherwise) for axis in axes}
+        return ops.getitem(whole, tuple(slice(sizes.get(axis)) for axis in range(len(common))))
+
+    return build
 
 
 def _choose(trace: Trace, test: Operand, regions: Sequence[Trace], choices: Sequence[Choice], words: Wording) -> list[Operand]:

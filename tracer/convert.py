@@ -24,13 +24,19 @@ from adjit.ir.types import F64, SCALARS, TensorType, normalize_axis
 Number: TypeAlias = Operand | bool | int | float | complex  # arguments of elementwise functions: Python scalars stay weakly typed
 
 _concrete: Callable[[Array], Operand] = Concrete
+_shared: Callable[[Array], Operand] = Concrete
 _splat: Callable[[Any, TensorType], Operand] = Literal
 
 
-def set_concrete_class(make: Callable[[Array], Operand]) -> None:
-    """Register `make(array)`, which creates the objects that users hold when nothing is traced."""
-    global _concrete
-    _concrete = make
+def set_concrete_class(make: Callable[[Array], Operand], shared: Callable[[Array], Operand]) -> None:
+    """Register `make(array)`, which creates the objects that users hold when nothing is traced; `shared` does, if nobody writes to it."""
+    global _concrete, _shared
+    _concrete, _shared = make, shared
+
+
+def of_immutable(array: Array) -> Operand:
+    """Return an operand with the memory of an array that nobody will write to."""
+    return _shared(as_array(array))
 
 
 def set_splat_class(make: Callable[[Any, TensorType], Operand]) -> None:

@@ -61,6 +61,14 @@ def user_location() -> Location | None:
     return site.location if site else None
 
 
+def user_level() -> int:
+    """Return the `stacklevel` of the user's own line, as seen from the caller."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and is_ours(frame):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def raised_at(traceback: TracebackType | None) -> Location | None:
     """Return the innermost user line that an exception passed through."""
     found: Location | None = None

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, TraceError
+from adjit.ir.found_sizes import found_size
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import apply
 from adjit.ir.ops.index import Gather
@@ -287,9 +288,7 @@ class TracedList(Sequence[Any]):
     def stacked(self) -> Operand:
         """Return `np.stack` of the items."""
         count, rows = self.length, self.matrix()
-        if not isinstance(count, int):
-            raise TraceError(f"{UNKNOWN}, and shapes are static; {INSTEAD}").at(user_location())
-        return resized(rows, count)
+        return resized(rows, count if isinstance(count, int) else found_size(count, f"{UNKNOWN}; {INSTEAD}"))
 
     def padded(self, fill: Any, length: int | None) -> Operand:
         """Return `stacked` padded with rows of `fill` up to `length` (default: the maximum length of the list)."""

@@ -77,7 +77,7 @@ class InPlace(Operand):
     def __imod__(self, value: Any) -> Any:
         return self._update(operator.mod, value)
 
-    def __ipow__(self, value: Any) -> Any:
+    def __ipow__(self, value: Any, modulus: Any = None) -> Any:
         return self._update(operator.pow, value)
 
     def __imatmul__(self, value: Any) -> Any:

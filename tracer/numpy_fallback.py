@@ -48,9 +48,9 @@ def called_by_library(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     frame: FrameType | None = sys._getframe(3)  # skips this function, `call_ufunc` or similar, and the method of NumPy's protocol
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
-        found = _libraries.get(module)
+        found = kinds.get(module)
         if found is None:
-            found = _libraries[module] = kind_of(module)
+            found = kinds[module] = kind_of(module)
         if found is not OURS:
             return found is LIBRARY and is_known(args, kwargs) and not any(x.is_watched for x in operands_in((args, kwargs)))
         frame = frame.f_back
@@ -58,7 +58,7 @@ def called_by_library(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 OURS, LIBRARY, USER = "ours", "library", "user"
-_libraries: dict[str, str] = {}  # module name -> its kind: this runs for every NumPy function on tensors
+kinds: dict[str, str] = {}  # module name -> its kind: this is looked up by every NumPy function on tensors
 
 
 def kind_of(module: Any) -> str:
@@ -66,9 +66,25 @@ def kind_of(module: Any) -> str:
     return OURS if package in BETWEEN else LIBRARY if package in LIBRARIES else USER
 
 
-def is_users(frame: FrameType) -> bool:
-    """Whether a frame is known to be the user's, rather than that of a library or of adjit; a module is known from its second call on."""
-    return _libraries.get(frame.f_globals.get("__name__", "")) is USER
+class _Loaded:
+    """`without`: the number of modules that Python had loaded when none of them was a library; a library is loaded with many others."""
+
+    without = -1
+
+
+loaded = _Loaded()
+
+
+def called_by_user() -> bool:
+    """Whether the user, rather than a library or adjit, is known to have called the method of NumPy's protocol that asks.
+
+    A module is known from its second call on. If no library is loaded, there is nobody else who would call.
+    """
+    if len(sys.modules) == loaded.without:
+        return True
+    if LIBRARIES.isdisjoint(sys.modules):
+        loaded.without = len(sys.modules)
+    return kinds.get(sys._getframe(2).f_globals.get("__name__", "")) is USER
 
 
 def by_numpy(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], wrapped: bool = True) -> Any:

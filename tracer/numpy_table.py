@@ -112,11 +112,9 @@ def special_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     return found
 
 
-def where(condition: Any, a: Any = None, b: Any = None, /) -> Operand:
-    """Implement np.where, whose one-argument form has a data-dependent shape."""
-    if a is None or b is None:
-        refuse(np.where, "with one argument, the shape of its result would depend on values; give np.where(condition, a, b)")
-    return elementwise.where(condition, a, b)
+def where(condition: Any, /, *sides: Any) -> Any:
+    """Implement np.where, whose one-argument form is another function."""
+    return elementwise.where(condition, *sides) if sides else surface("sets").nonzero(condition)
 
 
 def result_type(*xs: Any) -> DType:

@@ -16,6 +16,8 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from adjit.ir.errors import TraceError
 from adjit.ir.records import NamedTuple
 
@@ -61,6 +63,8 @@ class TreeDef:
         given = list(leaves)
         if len(given) != self.leaves:
             raise TraceError(f"the structure {self} takes {self.leaves} leaves, not {len(given)}")
+        if self is LEAF:
+            return given[0]
         stack: list[Any] = []
         for entry in reversed(self.entries):
             if entry is None:
@@ -122,6 +126,8 @@ LEAF = TreeDef([None])
 
 def flatten(structure: Any, is_leaf: Callable[[Any], bool] | None = None, in_order: bool = False) -> tuple[list[Any], TreeDef]:
     """Return the leaves in order, and the structure that contained them. With `in_order`, keys of dicts are not sorted."""
+    if is_leaf is None and find_node_type(type(structure)) is None:
+        return [structure], LEAF
     leaves: list[Any] = []
     entries: list[Node | None] = []
     stack: list[tuple[Any, int]] = [(structure, 0)]
@@ -169,7 +175,7 @@ def dotted(path: Sequence[Key]) -> str:
 
 # ---- node classes
 
-_types: dict[type[Any], NodeType] = {}
+_types: dict[type[Any], NodeType | None] = {}  # None: a leaf; only of classes that never become nodes, as the others need not be so yet
 
 
 def register_pytree_node(
@@ -184,16 +190,15 @@ def register_pytree_node(
     >>> aj.grad(lambda p: p.x * p.y)(Point(2.0, 3.0)).x
     Tensor(3., f64[])
     """
-    if cls in _types and _types[cls] not in (_NAMED_TUPLE, _DICT, _DATACLASS):
+    if _types.get(cls) not in (None, _NAMED_TUPLE, _DICT, _DATACLASS):
         raise TraceError(f"{cls.__name__} is already a pytree node")
     _types[cls] = NodeType(flatten, lambda _, kept, children: unflatten(kept, children), indices)
 
 
 def find_node_type(cls: type[Any]) -> NodeType | None:
     """Return how instances of `cls` are flattened; None for leaves."""
-    found = _types.get(cls)
-    if found is not None:
-        return found
+    if cls in _types:
+        return _types[cls]
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         found = _NAMED_TUPLE
     elif issubclass(cls, dict):
@@ -204,6 +209,11 @@ def find_node_type(cls: type[Any]) -> NodeType | None:
         return None
     _types[cls] = found
     return found
+
+
+def add_leaf_class(cls: type[Any]) -> None:
+    """Say that instances of `cls` are leaves, of which `flatten` then need not ask what else they might be."""
+    _types[cls] = None
 
 
 def node_type(cls: type[Any]) -> NodeType:
@@ -274,6 +284,7 @@ _NAMED_TUPLE = NodeType(lambda x: (x, type(x)._fields), lambda cls, kept, childr
 _DICT = NodeType(flatten_dict, unflatten_dict, lambda kept, arity: [("key", k) for k in kept[0]])
 _DATACLASS = NodeType(flatten_dataclass, unflatten_dataclass, kept_fields)
 
+_types.update(dict.fromkeys((bool, int, float, complex, str, np.ndarray), None))
 _types[list] = NodeType(lambda x: (x, None), lambda cls, kept, children: list(children), indices)
 _types[tuple] = NodeType(lambda x: (x, None), lambda cls, kept, children: tuple(children), indices)
 _types[type(None)] = NodeType(lambda x: ((), None), lambda cls, kept, children: None, indices)

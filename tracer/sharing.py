@@ -244,8 +244,8 @@ class Overwritten:
     def owners(self) -> list[tuple[Any, Replaced]]:
         """Return the objects of other code that refer to replaced arrays."""
         arrays = {id(array): (array, found) for found in self.known.values() for array in with_bases(found.old)}
-        # beyond these, each is referred to by the loop's variable, by `getrefcount`, and by a value in `known` or as a base
-        shared = [array for array, _ in arrays.values() if getrefcount(array) > 4]
+        # each is referred to by its pair, by a value in `known` or as a base, and as the argument; Python 3.14 counts no local variables
+        shared = [pair[0] for pair in arrays.values() if getrefcount(pair[0]) > 3]
         if not shared:
             return []  # a search among all objects takes milliseconds
         owners = [x for x in gc.get_referrers(*shared) if x is not shared and not is_ours(x)]

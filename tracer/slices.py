@@ -1,7 +1,8 @@
-"""Slices with traced bounds at a known distance: `data[i * b:(i + 1) * b]` takes b rows for any i.
+"""Keys that decide on the shape of what they select: slices with traced bounds, and traced masks.
 
-The bounds are compared as linear forms of the values that they were computed from. A slice that exceeds the array, which NumPy would
-truncate, raises at run time: shapes are static.
+`data[i * b:(i + 1) * b]` takes b rows for any i: the bounds are compared as linear forms of the values that they were computed from. Such a
+slice that exceeds the array, which NumPy would truncate, raises at run time. The lengths of all others, and the numbers of elements that
+masks select, are found when the function runs (`ir.found_sizes`).
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from typing import Any, TypeAlias
 from adjit.ir import ops
 from adjit.ir.active import current_builder
 from adjit.ir.builder import Builder
+from adjit.ir.found_sizes import found_size
 from adjit.ir.func import Stmt, Value
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.arithmetic import Add, Neg, Sub
 from adjit.ir.ops.maps import Cast, Mul
 from adjit.ir.ops.shape import Broadcast, Reshape
-from adjit.ir.types import I64
+from adjit.ir.types import BOOL, I64
 
-from .surface import indexing
+from .surface import indexing, sets
 
 LOOKED_AT = 400  # number of statements to search before the slice, in each enclosing region
 
@@ -30,11 +32,36 @@ def has_traced_slice(key: Any) -> bool:
     return any(type(part) is slice and (isinstance(part.start, Value) or isinstance(part.stop, Value)) for part in parts)
 
 
+def has_traced_mask(key: Any) -> bool:
+    parts = key if type(key) is tuple else (key,)
+    return any(isinstance(part, Value) and part.type.dtype == BOOL and part.type.shape for part in parts)
+
+
+def with_positions(x: Operand, key: Any) -> Any:
+    """Return the key with the positions of the elements that traced masks select in the place of these masks."""
+    parts: list[Any] = []
+    for part in key if type(key) is tuple else (key,):
+        if not has_traced_mask(part):
+            parts.append(part)
+            continue
+        axis = sum(p is not None for p in parts)
+        if Ellipsis not in [p for p in parts if p is Ellipsis] and part.type.shape != x.type.shape[axis : axis + len(part.type.shape)]:
+            return key  # `getitem` says what is wrong with it
+        otherwise = (
+            f"getitem: [{part.type}] of {x.type}: how many elements a traced mask selects is not known while tracing; use "
+            "where(mask, a, b) instead, or say how many there can be, with adjit.extract(mask, x, size=n)"
+        )
+        parts += indexing.unravel_index(sets.found_positions(ops.reshape(part, -1), otherwise), part.type.shape)
+    return tuple(parts)
+
+
 def taken(x: Operand, key: Any) -> tuple[Operand, Any]:
     """Apply the slices with traced bounds; return the resulting array and a key without such slices."""
     parts = list(key) if type(key) is tuple else [key]
     for at, axis, size in axes_of(x, parts):
         rows = rows_between(parts[at], size)
+        if rows is None and has_traced_slice(parts[at]):
+            rows = rows_found(parts[at], size)
         if rows is not None:
             x = indexing.take(x, rows, axis)
             parts[at] = slice(None)
@@ -84,6 +111,24 @@ def rows_between(part: slice, size: int) -> Operand | None:
     inside = ops.logical_and(ops.greater_equal(begin, 0), ops.less_equal(begin, size - length))
     ops.check(inside, f"a slice of {length} from a traced start leaves an axis of {size}; NumPy would cut it short, but shapes are static")
     return ops.add(begin, ops.iota((length,)))
+
+
+def rows_found(part: slice, size: int) -> Operand | None:
+    """Return the indices of a slice with traced bounds whose length is known when the call has computed it; None with a step."""
+    if part.step not in (None, 1):
+        return None
+    start, stop = (within(bound, default, size) for bound, default in ((part.start, 0), (part.stop, size)))
+    length = found_size(
+        ops.maximum(ops.sub(stop, start), 0),
+        "the length of a slice follows from traced bounds; if it is always the same, write it as a number, as in x[i:i + 3]",
+    )
+    return ops.add(start, ops.iota((length,)))
+
+
+def within(bound: Any, default: int, size: int) -> Operand:
+    """Return a bound of a slice as Python takes it: negative ones count from the end, and those outside are moved to the nearest end."""
+    at = ops.cast(as_operand(default if bound is None else bound), I64)
+    return ops.clip(ops.where(ops.less(at, 0), ops.add(at, size), at), 0, size)
 
 
 def form_of(x: Any) -> Form | None:

@@ -14,16 +14,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from adjit.ir import ops
 from adjit.ir.active import current_builder
 from adjit.ir.builder import Builder
-from adjit.ir.errors import AdjitError, DTypeError, ShapeError, TraceError
+from adjit.ir.errors import AdjitError, DTypeError, FoundSizeError, ShapeError, SizeWanted, TraceError
+from adjit.ir.found_sizes import MESSAGE, NEVER, Unfinished
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand
-from adjit.ir.ops.base import Array, Op
+from adjit.ir.ops.base import Array, Op, apply
+from adjit.ir.ops.effects import Assert
 from adjit.ir.ops.logic import Assigned, Detach
 from adjit.ir.ops.maps import Map
-from adjit.ir.types import PYTHON, TensorType
+from adjit.ir.types import I64, PYTHON, TensorType
 
 from .bindings import Binding, read_by
 from .contents import holds_still
@@ -34,6 +37,8 @@ from .sharing import SHARING, Doubles, Overwritten, memory_of, remember_view
 from .traced import Splat as Splat
 from .traced import Traced as Traced
 from .traced import leaked
+
+SIZES = "adjit_sizes"  # a hidden argument: arrays of the sizes that a call assumes
 
 
 class Cell(Protocol):
@@ -71,6 +76,8 @@ class Trace(Builder):
             self._cells: dict[int, tuple[Cell, Traced]] = {}
             self._captures: list[tuple[Array, Array, Traced]] = []
             self._captured: dict[int, int] = {}  # id of an array -> index of its last capture in the list
+            self.sizes: Sequence[int] | None = None  # those that follow from values, as the call assumes them: see `ir.found_sizes`
+            self.found: dict[int, tuple[Operand, int]] = {}  # id of a value -> it and the size that it is assumed to be
             self.stand_ins: dict[int, tuple[Operand, Value]] = {}  # id of a constant that a tape watches -> it and its replacement
 
     def __exit__(self, *exc: object) -> None:
@@ -230,6 +237,20 @@ class Trace(Builder):
             self.writes.append((self.cell_parameter(cell), value))
         return value
 
+    def found_size(self, count: Operand, otherwise: str) -> int:
+        if self is not self.root():
+            raise TraceError(f"{otherwise}; in a traced branch or loop it may be another one each time").at(user_location())
+        if self.sizes is None:
+            raise SizeWanted(otherwise).at(user_location())
+        if id(count) not in self.found:
+            site, number = len(self.found), ops.cast(count, I64)
+            assumed = self.sizes[site] if site < len(self.sizes) else NEVER
+            apply(Assert(MESSAGE.format(site), FoundSizeError.__name__), ops.equal(number, as_operand(assumed)), number)
+            if assumed is NEVER:
+                raise Unfinished
+            self.found[id(count)] = count, assumed
+        return self.found[id(count)][1]
+
     # ---- completion
 
     def finish_function(self, arguments: Sequence[Traced], results: Sequence[Operand], location: Location | None) -> Func:
@@ -264,6 +285,7 @@ class Trace(Builder):
         self._cells, self._captures, self._captured, self.stand_ins, self.arguments, self.doubles, self.parts = {}, [], {}, {}, (), {}, {}
         self.sources = {}
         self.functions = {}
+        self.found = {}
 
 
 def current_trace() -> Trace | None:
@@ -294,11 +316,11 @@ class Program:
     Its results are the leaves of the return value, then the new values of the variables that are `reshaped`.
     """
 
-    __slots__ = ("func", "arguments", "cells", "captures", "out_tree", "static", "bindings", "reshaped")
+    __slots__ = ("func", "arguments", "cells", "captures", "out_tree", "static", "bindings", "reshaped", "is_whole")
 
     def __init__(
         self, func: Func, arguments: int, cells: list[Cell], captures: list[Array], out_tree: TreeDef, static: tuple[tuple[int, Any], ...],
-        bindings: Sequence[Binding] = (), reshaped: Sequence[Cell] = (),
+        bindings: Sequence[Binding] = (), reshaped: Sequence[Cell] = (), is_whole: bool = True,
     ) -> None:  # fmt: skip
         self.func = func
         self.arguments = arguments  # number of parameters that are argument leaves
@@ -308,6 +330,7 @@ class Program:
         self.static = static  # (position, object) of the result leaves that are not arrays
         self.bindings = bindings  # what the function read from outside
         self.reshaped = tuple(reshaped)
+        self.is_whole = is_whole  # whether the trace has come to the function's end: see `Unfinished`
 
     @property
     def returned(self) -> Sequence[Operand]:
@@ -341,11 +364,17 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
     try:
         with trace:
             args, kwargs = tree.unflatten(given)
+            trace.sizes = [x.type.shape[0] for x in kwargs.pop(SIZES)] if SIZES in kwargs else None
             structures = Given((args, kwargs))
-            result = fn(*args, **kwargs)
-            structures.check(trace.name, result, location)
-            out, out_tree = flatten(result, in_order=True)
-            check_arguments(trace, arguments, out)
+            try:
+                result = fn(*args, **kwargs)
+                structures.check(trace.name, result, location)
+                out, out_tree = flatten(result, in_order=True)
+                check_arguments(trace, arguments, out)
+                is_whole = True
+            except Unfinished:
+                out, out_tree = flatten(None)
+                is_whole = False
             results = [as_operand(leaf) for leaf in out if is_result(leaf)]
             trace.overwritten.check_constants(trace, results, location)
             func = trace.finish_function(arguments, results, location)
@@ -357,7 +386,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
         if isinstance(fn, MethodType):
             objects.append(fn.__self__)
         outside = read_by(trace.functions.values(), objects)
-        return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static, outside, trace.reshaped())
+        return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static, outside, trace.reshaped(), is_whole)
     except AdjitError as error:
         error.at(raised_at(error.__traceback__))
         raise

@@ -120,7 +120,9 @@ class Traced(ArrayMethods, Value):
 
     def __float__(self) -> float:
         self._unknown(
-            "float()", "float() of it is", "keep it traced, with .astype(float): functions of NumPy take it, those of `math` do not"
+            "float()",
+            "float() of it is",
+            "keep it traced, with .astype(float), and use functions of NumPy",
         )
 
     def __complex__(self) -> complex:

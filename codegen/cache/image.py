@@ -89,11 +89,23 @@ def store(key: bytes, image: Image) -> None:
 
 def routine(name: str, text: Callable[[], str], target: Target, level: int) -> llvm.Object:
     """Object code of a built-in routine, which is generated only if it is not on disk."""
-    found = sources()
-    if found is None:
+    key = _routine_key(name, target)
+    if key is None:
         return llvm.assemble(text(), target, level)
-    key = cache.key("routine", name, *target.settings, binding.versions(), found)
     return llvm.Object(key, cache.cached(key, lambda: llvm.compiled(text(), target, level)))
+
+
+def stored_routine(name: str, target: Target) -> llvm.Object | None:
+    """The same if it is on disk, otherwise None."""
+    path, key = cache.directory(), _routine_key(name, target)
+    code = None if path is None or key is None else cache.load(path, key)
+    return None if key is None or code is None else llvm.Object(key, code)
+
+
+def _routine_key(name: str, target: Target) -> bytes | None:
+    """None if adjit's source, on which the text depends, is not installed as files."""
+    found = sources()
+    return None if found is None else cache.key("routine", name, *target.settings, binding.versions(), found)
 
 
 def key_of(func: Func, settings: Sequence[str], lines: bool = False) -> bytes | None:

@@ -1,6 +1,6 @@
 """The part of the native entry that unpacks arguments, as LLVM text (see `text.py`).
 
-The offsets are those of CPython 3.11 to 3.13 and NumPy 2 on 64-bit platforms; `entry.available` checks them. Nothing here runs Python code
+The offsets are those of CPython 3.11 to 3.14 and NumPy 2 on 64-bit platforms; `entry.available` checks them. Nothing here runs Python code
 or takes references: the GIL is held, so the objects cannot change meanwhile.
 """
 
@@ -154,7 +154,7 @@ tuple:
   %is.tuple = icmp eq ptr %type, @adjit_tuple_type
   br i1 %is.tuple, label %tuple.items, label %no
 tuple.items:
-  %in.tuple = getelementptr i8, ptr %object, i64 24
+  %in.tuple = getelementptr i8, ptr %object, i64 TUPLE_ITEMS
   br label %sequence
 list:
   %is.list = icmp eq ptr %type, @adjit_list_type

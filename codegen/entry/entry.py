@@ -6,6 +6,9 @@ turn and runs the first that matches. A call that matches none (or has keywords,
 to the Python function that owns the routes. So does a call that would have to wait for a variable or copy it, and one whose native code
 fails: it has changed nothing, and Python raises the error.
 
+The entry is compiled when a function is called for the second time, on a thread, unless the disk has it; until it is there, calls go
+through Python.
+
 Functions that take only microseconds run with the GIL held, and no handler of a signal runs meanwhile. Others release it; meanwhile the
 entry holds references to all arrays, the locks of the variables that are written (`variable_locks.py`), and a reference to the routes,
 which keep alive everything else that native code uses. The layout of NumPy's and Python's structs is checked when the entry is created; if
@@ -14,6 +17,7 @@ it is not the expected one, `available` is False and every call goes through Pyt
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import enum
 import os
@@ -21,6 +25,8 @@ import platform
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +39,7 @@ from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import as_expr, is_symbolic
 from adjit.ir.types import TensorType
 
+from ..cache import image
 from ..interrupts.signals import INTERRUPTED, QUIET, RAISED, RECORD_WORDS
 from ..llvm import toolchain as llvm
 from ..llvm.target import current
@@ -48,10 +55,12 @@ MAX_BUFFERS = 4096  # 128 KB on the stack
 LARGEST = 2**62
 MAX_NODES = 4096  # of an argument, or of the result
 MAX_DEPTH = 256
+LEVELS = (llvm.LEVEL, 0)  # of the entry, and of what it needs in long calls and after errors only
 RECORD = 4  # size in words of a node, a variable, a constant or a result
 ARRAY, TUPLE, LIST, DICT, SAME, NOTHING = range(6)  # tags of nodes; array arguments store the address of their dtype instead
 TAGS = {"ARRAY": ARRAY, "TUPLE": TUPLE, "LIST": LIST, "DICT": DICT, "SAME": SAME, "NOTHING": NOTHING}
-LAYOUT = {"DICT_KEYS": DICT_KEYS, "KEYS_KIND": KIND}  # the kind is zero if any key is not a plain string
+TUPLE_ITEMS = 24 if sys.version_info < (3, 14) else 32  # from 3.14 on, after the hash
+LAYOUT = {"DICT_KEYS": DICT_KEYS, "KEYS_KIND": KIND, "TUPLE_ITEMS": TUPLE_ITEMS}  # the kind is zero if any key is not a plain string
 
 
 class Header(enum.IntEnum):
@@ -309,8 +318,8 @@ def _address(array: Any) -> int:
 
 
 def slot_offset(cls: type, name: str) -> int:
-    """The offset of a slot in the objects of a class with `__slots__`."""
-    holder = next(c for c in cls.__mro__ if name in vars(c))
+    """The offset of a slot in the objects of a class with `__slots__`; a subclass may have a property of the same name."""
+    holder = next(c for c in cls.__mro__ if isinstance(vars(c).get(name), MemberDescriptorType))
     member = ctypes.c_void_p.from_address(id(vars(holder)[name]) + 40).value or 0
     return int(ctypes.c_ssize_t.from_address(member + 16).value)
 
@@ -325,7 +334,7 @@ class _Probe:
 @once
 def available() -> bool:
     """Whether this Python and this NumPy have the struct layouts that the entry expects."""
-    known = platform.python_implementation() == "CPython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
+    known = platform.python_implementation() == "CPython" and (3, 11) <= sys.version_info[:2] <= (3, 14)
     if not known or ctypes.sizeof(ctypes.c_void_p) != 8 or getattr(sys, "_is_gil_enabled", lambda: True)() is False:
         return False
     x = np.zeros((2, 3), np.float32)
@@ -342,7 +351,7 @@ def available() -> bool:
     number = 2.5
     float_fits = ctypes.c_double.from_address(id(number) + 16).value == number
     pair, items = (x, number), [x, number]
-    tuple_fits = [ctypes.c_int64.from_address(id(pair) + at).value for at in (16, 24, 32)] == [2, id(x), id(number)]
+    tuple_fits = [ctypes.c_int64.from_address(id(pair) + at).value for at in (16, TUPLE_ITEMS, TUPLE_ITEMS + 8)] == [2, id(x), id(number)]
     size, where = (ctypes.c_int64.from_address(id(items) + at).value for at in (16, 24))
     list_fits = size == 2 and [ctypes.c_int64.from_address(where + at).value for at in (0, 8)] == [id(x), id(number)]
     kinds = [_kind_of_keys(d) for d in ({"a": x}, {}, {1: x}, {"a": x, 1: x})]
@@ -361,18 +370,27 @@ def _new_function() -> Any:
     return make
 
 
+def is_ready() -> bool:
+    """Whether functions can get an entry without waiting: it is loaded, on the disk, or compiled by now."""
+    return _library.is_made() or _on_disk() is not None or (begin.is_made() and begin().is_done())
+
+
 @once
 def begin() -> Later[list[llvm.Object]]:
-    """Start compiling the entry, which will be needed once any function is compiled."""
-    numbers = {"RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
-    numbers |= {"TOO_SMALL": TOO_SMALL, "QUIET": QUIET}
-    numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
+    """Start compiling the entry: it takes longer than a small function, and the first call of a function does without."""
+    later = Later(lambda: [image.routine(*part, current(), level) for part, level in zip(_parts(), LEVELS, strict=True)])
+    atexit.register(later.wait)  # LLVM must not be running when its library is unloaded
+    return later
 
-    def assembled() -> list[llvm.Object]:
-        from .text import entry_ir, rare_ir  # noqa: PLC0415 - in the thread that compiles
 
-        rare = llvm.assemble(rare_ir(numbers, available()), current(), 0)
-        return [llvm.assemble(entry_ir(numbers), current()), rare] if available() else [rare]
+@once
+def begin_locks() -> Later[llvm.Object]:
+    """Start compiling the functions that take the locks of variables."""
+
+    def assembled() -> llvm.Object:
+        from .text import spelled  # noqa: PLC0415 - in the thread that compiles
+
+        return image.routine("variable locks", lambda: spelled(variable_locks.TEXT, variable_locks.NUMBERS), current(), 0)
 
     return Later(assembled)
 
@@ -380,15 +398,40 @@ def begin() -> Later[list[llvm.Object]]:
 @once
 def locks() -> variable_locks.Locks:
     """The functions that take the locks of variables, for calls that go through Python."""
-    return variable_locks.Locks(_library().address)
+    library = llvm.Library([begin_locks().result()], variable_locks.EXPORTS, {})
+    _kept.append(library)
+    return variable_locks.Locks(library.address)
+
+
+def _parts() -> list[tuple[str, Callable[[], str]]]:
+    """Name and text of the objects of the entry, which depend on the layouts of this Python and NumPy."""
+    numbers = {"RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
+    numbers |= {"TOO_SMALL": TOO_SMALL, "QUIET": QUIET}
+    numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
+
+    def text(name: str) -> str:
+        from . import text  # noqa: PLC0415 - what is on the disk need not be written again
+
+        return str(getattr(text, name)(numbers))
+
+    versions = f"of Python {sys.version}, NumPy {np.__version__}"
+    return [(f"{name} {versions}", partial(text, name)) for name in ("entry_ir", "rare_ir")]
+
+
+@once
+def _on_disk() -> list[llvm.Object] | None:
+    found = [image.stored_routine(name, current()) for name, _ in _parts()]
+    return None if None in found else [each for each in found if each is not None]
 
 
 @once
 def _library() -> llvm.Library:
-    exports = [*variable_locks.EXPORTS, *(["adjit_entry"] if available() else [])]
-    library = llvm.Library(begin().result(), exports, _imports() if available() else {})
+    library = llvm.Library(_on_disk() or begin().result(), ["adjit_entry"], _imports())
     llvm.rest()  # usually the last compilation in a program with a single function
     return library
+
+
+_kept: list[llvm.Library] = []
 
 
 def _imports() -> dict[str, int]:

@@ -95,7 +95,7 @@ tuple:
   %tuple.failed = icmp eq ptr %tuple.new, null
   br i1 %tuple.failed, label %none, label %tuple.items
 tuple.items:
-  %in.tuple = getelementptr i8, ptr %tuple.new, i64 24
+  %in.tuple = getelementptr i8, ptr %tuple.new, i64 TUPLE_ITEMS
   br label %sequence
 list:
   %list.new = call ptr @PyList_New(i64 %count)

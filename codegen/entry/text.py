@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 
 from . import arguments as entry_arguments
-from . import released, variable_locks
+from . import released
 from . import results as entry_results
 
 SPELLED = {
@@ -21,15 +21,16 @@ SPELLED = {
     "field": r"\1.place = getelementptr i8, ptr \2, i64 \3\n  \1 = load ptr, ptr \1.place",
 }
 # The count of references, in the width that CPython uses (`entry.available`): a load that is wider than the last store has to wait for it.
-# From 3.12 on, immortal objects have the largest 32-bit number, which stays.
+# From 3.12 on, immortal objects have the largest 32-bit number, which stays; from 3.14 on, one of at least 3 << 30.
+IMMORTAL = -1 if sys.version_info < (3, 14) else (3 << 30) - (1 << 32)
 OWN = (
     r"""%\1.count = load i64, ptr %\1
   %\1.count.more = add i64 %\1.count, 1
   store i64 %\1.count.more, ptr %\1"""
     if sys.version_info < (3, 12)
-    else r"""%\1.count = load i32, ptr %\1
+    else rf"""%\1.count = load i32, ptr %\1
   %\1.count.more = add i32 %\1.count, 1
-  %\1.immortal = icmp eq i32 %\1.count.more, 0
+  %\1.immortal = icmp uge i32 %\1.count, {IMMORTAL}
   %\1.count.now = select i1 %\1.immortal, i32 %\1.count, i32 %\1.count.more
   store i32 %\1.count.now, ptr %\1"""
 )
@@ -40,12 +41,12 @@ def entry_ir(numbers: Mapping[str, int]) -> str:
     return spelled(DECLARATIONS + entry_arguments.TEXT + entry_results.TEXT + CALL, numbers)
 
 
-def rare_ir(numbers: Mapping[str, int], has_entry: bool) -> str:
-    """The text of what the entry needs in long calls and after errors only, and of the variable locks.
+def rare_ir(numbers: Mapping[str, int]) -> str:
+    """The text of what the entry needs in long calls and after errors only.
 
     Quickly compiled: a few nanoseconds do not count here, and optimising it would take a fifth of the time that the entry takes.
     """
-    return spelled((released.TEXT if has_entry else "") + variable_locks.TEXT, numbers)
+    return spelled(released.TEXT, numbers)
 
 
 def spelled(text: str, numbers: Mapping[str, int]) -> str:

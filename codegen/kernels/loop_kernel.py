@@ -20,7 +20,7 @@ from ..loops.chunks import CHUNKS, MIN_OPS
 from ..loops.ir import Access, Chunk, Node, Reduction, Sizing
 from ..loops.nest import NestPlan, NestSpec
 from ..loops.renderer import render
-from ..products import contraction, lapack, products, summed
+from ..products import contraction, lapack, products
 from ..sizes import may_be_empty, native_shape, native_type
 from .emitter import VectorEmitter
 from .kernel import Context, Kernel
@@ -194,7 +194,9 @@ class LoopKernel(Kernel):
         collectives.sum_deferred(self, target, source, rows)
 
     def summed_product(self, target: Window, a: Window, b: Window) -> None:
-        summed.summed_product(self, target, a, b)
+        from ..products.summed import summed_product  # noqa: PLC0415 - only for programs of several ranks
+
+        summed_product(self, target, a, b)
 
     def product(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from adjit.ir.func import Block, Stmt
 from adjit.ir.operand import Literal, Operand
@@ -11,6 +10,7 @@ from adjit.ir.ops.fused import loop_domain
 from adjit.ir.ops.maps import Map, work_of
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad
+from adjit.ir.records import record, replace
 from adjit.ir.types import Shape
 
 from ..llvm.lanes import Reg
@@ -22,7 +22,7 @@ from ..sizes import native_shape
 from .literals import NO_LITERALS, Taken
 
 
-@dataclass(eq=False, repr=False)
+@record
 class RegionBody:
     """The statements of a region; values are identified by their ids."""
 
@@ -70,7 +70,7 @@ class RegionBody:
         text.locate(before)
 
 
-@dataclass(eq=False, repr=False)
+@record
 class Region:
     """The nest that computes a fused region, and the edges of its pads."""
 

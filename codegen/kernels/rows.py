@@ -8,12 +8,12 @@ do not wait for each other, and all intermediate values are in the cache anyway.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from adjit.ir.errors import NotGeneral
 from adjit.ir.expr import Expr, minimum, variable
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Operand
+from adjit.ir.records import replace
 
 from ..interrupts.stopping import brief
 from ..llvm.words import Truth, branch

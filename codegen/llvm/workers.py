@@ -129,9 +129,16 @@ class Later(Generic[T]):
         finally:
             _inside.discard(self._ticket)
 
-    def result(self) -> T:
+    def is_done(self) -> bool:
+        """Whether `result` does not have to wait for a thread."""
+        return self._thread is None or not self._thread.is_alive()
+
+    def wait(self) -> None:
         if self._thread is not None:
             self._thread.join()
+
+    def result(self) -> T:
+        self.wait()
         error, self._error = self._error, None
         if error is not None and not isinstance(error, MemoryError):  # there may be more memory by now
             raise error

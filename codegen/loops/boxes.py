@@ -10,14 +10,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cmp_to_key
 from typing import Protocol
 
 from adjit.ir.bounds import proven_sign
 from adjit.ir.errors import NotGeneral
 from adjit.ir.expr import Expr, hint_of
-from adjit.ir.records import NamedTuple
+from adjit.ir.records import NamedTuple, replace
 
 from .chunks import Limits, add_nest
 from .ir import Access, Body, LoopProgram, Reduction

@@ -56,6 +56,12 @@ def require(condition: bool, message: str) -> None:
         raise VerifyError(f"loop program: {message}")
 
 
+def same(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are equal for all sizes; `==` refuses to tell where one is 0 for some sizes only."""
+    difference = a - b
+    return isinstance(difference, int) and difference == 0
+
+
 class Checker:
     """The rules around nests and contractions, and what is known about variables and buffers."""
 
@@ -115,6 +121,8 @@ class Checker:
         if isinstance(last, int):
             self.limits[CHUNK] = (0, last)
         if node.part is not None:
+            rows = -(-node.part.size // node.part.row)
+            require(same(node.total, rows), f"{node.total} rows of {node.part.row} elements, and {rows} make {node.part.size}")
             self.shared.add(var_of(START))
             self.ranges.known[var_of(START)], self.ranges.known[var_of(LENGTH)] = (
                 Range(0, node.part.size - 1),
@@ -234,7 +242,7 @@ class _NestChecker:
                 rule(self, node)
         if any(isinstance(node, Row) for node in nodes):
             size = self.nest.sizes[-1] if self.nest.order else 1
-            require(self.covered == size, f"a row of {size} elements is computed up to {self.covered}")
+            require(same(self.covered, size), f"a row of {size} elements is computed up to {self.covered}")
             self.in_row = False
 
     # ---- loops
@@ -258,7 +266,7 @@ class _NestChecker:
         self.body(loop, self.all)
         self.row_loops -= 1
         end = minimum(loop.variable + loop.step, loop.stop) if loop.axis is None else loop.variable + loop.step
-        require(self.covered == end, f"an iteration over {loop.variable} computes up to {self.covered}, not to {end}")
+        require(same(self.covered, end), f"an iteration over {loop.variable} computes up to {self.covered}, not to {end}")
         whole = loop.axis is None or self.around.ranges.multiple(loop.stop - loop.start) % loop.step == 0
         require(whole, f"{loop.start}..{loop.stop} is not a whole number of vectors of {loop.step} elements")
         self.covered = loop.stop
@@ -281,7 +289,7 @@ class _NestChecker:
 
     def goes_on_at(self, start: Expr) -> None:
         require(self.in_row, "elements are computed before their row begins")
-        require(start == self.covered, f"a row is computed up to {self.covered}, and goes on at {start}")
+        require(same(start, self.covered), f"a row is computed up to {self.covered}, and goes on at {start}")
 
     # ---- elements
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from adjit.ir.expr import Expr, hint_of, minimum
-from adjit.ir.records import NamedTuple
+from adjit.ir.records import NamedTuple, replace
 
 from ..sizes import may_be_empty, upper
 from . import ir

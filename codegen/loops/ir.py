@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from adjit.ir.expr import Expr, Symbolic, variable
 from adjit.ir.ops.reduce import Reduce
-from adjit.ir.records import NamedTuple
+from adjit.ir.records import NamedTuple, record
 from adjit.ir.types import DType
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Extent(NamedTuple):
     stop: Expr
 
 
-@dataclass(eq=False, repr=False)
+@record
 class Reduction:
     """A reduction over `axes` of the domain, along which the strides of the output are 0."""
 
@@ -81,7 +80,7 @@ class Reduction:
     adding: bool = False  # to the current contents of the output
 
 
-@dataclass(eq=False, repr=False)
+@record
 class Chunk:
     """What the body of a nest sees: `width` elements. `load(k)` reads input k, `put(k, reg)` writes output k."""
 
@@ -165,7 +164,7 @@ class Carry(NamedTuple):
     width: int
 
 
-@dataclass(eq=False, repr=False)
+@record
 class Loop:
     """`for variable = start; variable < stop; variable += step`, along an axis of the nest, if any."""
 
@@ -195,7 +194,7 @@ class Cuts(NamedTuple):
 # ---- nests, contractions, and what is around them
 
 
-@dataclass(eq=False, repr=False)
+@record
 class Nest:
     """Loops over a domain that load inputs, compute a few elements at a time, and store or reduce the results."""
 
@@ -239,7 +238,7 @@ class Factor(enum.IntEnum):
 Store: TypeAlias = "Callable[[VectorEmitter, Reg, Callable[[int], Reg], Callable[[int, Reg], None]], None]"
 
 
-@dataclass(eq=False, repr=False)
+@record
 class Contraction:
     """Sums of products of two factors over some axes of a domain, as in `np.einsum`, computed in tiles.
 
@@ -289,7 +288,7 @@ class Local(NamedTuple):
     offset: Expr = 0
 
 
-@dataclass(eq=False, repr=False)
+@record
 class Parallel:
     """`rows` of `total` rows at a time, on all threads, in any order: the number of the chunk is the variable CHUNK."""
 
@@ -325,10 +324,10 @@ Node: TypeAlias = (
 )
 
 
-@dataclass(eq=False, repr=False)
 class LoopProgram:
-    """The loops of one kernel, in order, and its buffers as far as their extents are known."""
+    """The loops of one kernel, in order, its buffers as far as their extents are known, and the size of its scratch memory."""
 
-    nodes: list[Node] = field(default_factory=list)
-    extents: dict[str, Extent] = field(default_factory=dict)
-    work_bytes: Expr = 0  # of scratch memory
+    def __init__(self, nodes: list[Node] | None = None, extents: dict[str, Extent] | None = None, work_bytes: Expr = 0) -> None:
+        self.nodes: list[Node] = [] if nodes is None else nodes
+        self.extents: dict[str, Extent] = {} if extents is None else extents
+        self.work_bytes = work_bytes

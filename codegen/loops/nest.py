@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 
 from adjit.ir.bounds import Ranges, proven_sign
 from adjit.ir.expr import Expr, Symbolic, minimum, variable
+from adjit.ir.records import record
 from adjit.ir.types import BOOL, F32, F64, computed
 
 from .ir import (
@@ -51,7 +51,7 @@ LONG_BODY, DENSE = 40, 6  # in ops: bodies up to this length also use two vector
 ASSUMED = 1024  # size of an axis whose size is known only at run time, where a choice depends on it
 
 
-@dataclass(eq=False, repr=False)
+@record
 class NestSpec:
     """What a nest computes: `body`, for every element of a domain."""
 

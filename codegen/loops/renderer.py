@@ -7,11 +7,11 @@ which is known only here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from adjit.ir.expr import Atom, Expr, Minimum, Quotient, Symbol, Symbolic, Var, minimum
 from adjit.ir.ops.reduce import Reduce
+from adjit.ir.records import replace
 from adjit.ir.types import F64, I64, DType
 
 from ..interrupts import stopping

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from adjit.ir.expr import Expr
+from adjit.ir.records import replace
 
 from . import cuts
 from .ir import Access, Contraction, Cuts, Loop, Node, Tile, index_of, static
@@ -73,7 +73,7 @@ class TileChecker:
         self.require(sizes == cuts.heights(max(sizes, default=0), node.rest), f"parts of {sizes} rows, up to {node.rest} at the end")
         for rows, body in node.bodies.items():
             positions = Loop(node.variable, 0, node.size - (rows - 1), 1, [], axis, may_be_empty=True)
-            self.active[axis] = dataclasses.replace(positions, step=rows)
+            self.active[axis] = replace(positions, step=rows)
             with self.around.inside(positions):
                 self.level(body)
             del self.active[axis]

@@ -9,9 +9,9 @@ A tile is only a domain with more axes: an axis of n elements becomes one of n/T
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from adjit.ir.expr import Expr
+from adjit.ir.records import replace
 
 from .ir import Access
 from .nest import SQUARE, NestPlan, NestSpec

@@ -9,6 +9,7 @@ Kernels are passed to `parts`, which compiles them while the main function is st
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from adjit.ir.environment import is_set
 from adjit.ir.errors import AdjitError, NotGeneral
@@ -44,7 +45,9 @@ from . import callbacks as host
 from . import lookup, stacks
 from . import saving as stacked
 from .flow import Flow
-from .probes import Probes
+
+if TYPE_CHECKING:
+    from .probes import Probes
 
 STATEMENTS = 64  # of a basic block of the main function: LLVM takes a time that is quadratic in its length
 LARGE_LEVEL = 1  # LLVM optimisation level for very large programs: a fifth less compile time, and code of the same speed

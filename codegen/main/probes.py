@@ -94,6 +94,8 @@ class Run(NamedTuple):
 class Probes:
     """The sites of one module, and access to its log once it is linked."""
 
+    log_name = LOG
+
     def __init__(self) -> None:
         if not hasattr(time, "clock_gettime"):
             raise UnsupportedError("profile: this system has no clock_gettime, which native code would read the time from")

@@ -18,6 +18,9 @@ If `copy` is not null, the last panel also writes c there, with the same strides
     void adjit_pack_f32(i64 n, i64 k, ptr b, i64 row, i64 column, ptr packed, i64 threads, ptr run, ptr error)
     void adjit_packed_gemm_f32(...)    with b already packed; its strides are ignored
 
+Tiles at edges (`Edge`) are functions that are looked up in a table. They are compiled for the programs whose sizes have such edges; until
+then the table holds the whole tiles, which compute the same.
+
 The usual five loops: panels of b (KC rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller) are packed MR
 rows at a time if `packs` is 1 and read in place otherwise, and a micro-kernel keeps an MR x NR tile of c in registers. Packing fills up the
 last tile, so that a micro-kernel always processes whole vectors, one or two of them; edges are stored with masks.
@@ -36,6 +39,7 @@ from adjit.ir.types import DType
 from ..llvm.counted import Loop, only_if
 from ..llvm.lanes import Text
 from ..threads import library
+from ..threads.library import Edge
 from .cutting import KC, VECTORS
 from .panels import ARGUMENTS, BUFFER, DEPTH, SIDE_BY_SIDE, START, Panels
 
@@ -50,20 +54,45 @@ PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr, ptr"
 
 def gemm_ir(dtype: DType, target: Target, is_packed: bool = False) -> str:
     """The text of the routine for a dtype of `library.NAMES`, or of the two routines for factors that are packed in advance."""
-    gemm = _Gemm(dtype, target)
-    return "\n".join([*sorted(gemm.declares), *gemm.micros().values(), *gemm.others(is_packed), PAST_CACHE])
+    gemm = _Gemm(dtype, target, in_one=True)
+    packed = [gemm.pack()] if is_packed else []
+    return gemm.module([*gemm.micros(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), gemm.routine(is_packed), *packed])
 
 
-def gemm_parts(dtype: DType, target: Target, is_packed: bool = False) -> list[str]:
-    """The same as two texts of about the same length, which are compiled at the same time: the micro-kernels, and what calls them."""
+def gemm_parts(dtype: DType, target: Target) -> list[str]:
+    """The routine as two texts, which are compiled at the same time: the tiles, and what calls them."""
     gemm = _Gemm(dtype, target)
-    micros, others = gemm.micros(), gemm.others(is_packed)
-    called = [f"declare hidden void @{name}({MICRO_TYPES})" for name in micros]
-    shared = [text.replace("define internal", "define hidden", 1) for text in micros.values()]
-    return ["\n".join([*sorted(gemm.declares), *definitions, PAST_CACHE]) for definitions in (shared, [*called, *others])]
+    tiles = [gemm.micro(packed, gemm.mr, VECTORS) for packed in (False, True)]
+    return [gemm.module(tiles), gemm.module([*gemm.tables(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), gemm.routine(False)])]
+
+
+def packed_part(dtype: DType, target: Target) -> str:
+    """The routines for factors that are packed in advance, which call the functions of `gemm_parts`."""
+    gemm = _Gemm(dtype, target)
+    called = [f"declare void @{name}(ptr, i64, i64)" for name in (gemm.packs_b, gemm.multiplies)]
+    return gemm.module([*called, gemm.routine(True), gemm.pack()])
+
+
+def edge_part(edge: Edge, target: Target) -> str:
+    """A tile for edges, and `void adjit_…(ptr table)`, which puts it into the table of `gemm_parts`."""
+    gemm = _Gemm(edge.dtype, target)
+    shape = gemm.shape_of(edge)
+    install = f"""define void @{library.EDGE_NAMES[edge]}(ptr %table) nounwind {{
+  %place = getelementptr ptr, ptr %table, i64 {_place(edge.is_low, edge.is_packed)}
+  store ptr @{gemm.micro_name(edge.is_packed, *shape)}, ptr %place
+  ret void
+}}"""
+    return gemm.module([gemm.micro(edge.is_packed, *shape), install])
+
+
+def _place(is_low: bool, is_packed: bool) -> int:
+    return 2 * is_low + is_packed
 
 
 class _Gemm(Panels):
+    def module(self, parts: list[str]) -> str:
+        return "\n".join([*sorted(self.declares), *parts, PAST_CACHE])
+
     @property
     def past_cache(self) -> str:
         """How a vector is stored to memory that other cores read. Parts of lines would be written one by one."""
@@ -72,13 +101,19 @@ class _Gemm(Panels):
 
     # ---- the micro-kernel
 
-    def micros(self) -> dict[str, str]:
-        """The micro-kernels, by name: for whole tiles, for edges with few rows, and for edges of a single vector."""
+    def micros(self) -> list[str]:
+        """The micro-kernels: for whole tiles, for edges with few rows, and for edges of a single vector."""
         shapes = sorted({(self.mr, VECTORS), (self.low, VECTORS), (self.mr, 1)})
-        return {self.micro_name(packed, *shape): self.micro(packed, *shape) for packed in (False, True) for shape in shapes}
+        return [self.micro(packed, *shape) for packed in (False, True) for shape in shapes]
 
-    def others(self, is_packed: bool) -> list[str]:
-        return [self.pack_columns(), self.pack_b(), self.block(), self.routine(is_packed), *([self.pack()] if is_packed else [])]
+    def shape_of(self, edge: Edge) -> tuple[int, int]:
+        return (self.low, VECTORS) if edge.is_low else (self.mr, 1)
+
+    def tables(self) -> list[str]:
+        """The table of the tiles for edges, which are the whole ones at first, and the declarations of these."""
+        whole = [self.micro_name(packed, self.mr, VECTORS) for packed in (False, True)]
+        tiles = ", ".join(f"ptr @{whole[is_packed]}" for _ in range(2) for is_packed in range(2))
+        return [*(f"declare hidden void @{name}({MICRO_TYPES})" for name in whole), f"@{self.edges} = global [4 x ptr] [{tiles}]"]
 
     def micro(self, packed: bool, height: int, vectors: int) -> str:
         """A tile of c, from a packed as [k][MR] or MR rows read in place (`row` apart), and b packed as [k][NR]; added to c unless `first`.
@@ -113,7 +148,7 @@ class _Gemm(Panels):
         self.store_edge(text, acc, is_copied)
         text.put("ret void")
         params = "ptr %a, i64 %row, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first, ptr %copy"
-        return self.function(f"internal void @{self.micro_name(packed, height, vectors)}({params})", text)
+        return self.function(f"{self.within} void @{self.micro_name(packed, height, vectors)}({params})", text)
 
     def store_whole(self, text: Text, acc: list[list[str]], is_copied: str) -> None:
         before, add, whole_tile = text.block, text.fresh_label(), text.fresh_label()
@@ -157,6 +192,12 @@ class _Gemm(Panels):
     def chosen_micro(self, text: Text, is_packed: str, height: int, vectors: int) -> str:
         names = (self.micro_name(packed, height, vectors) for packed in (True, False))
         return text.define(f"select i1 {is_packed}, {', '.join(f'ptr @{name}' for name in names)}")
+
+    def edge_micro(self, text: Text, is_packed: str, is_low: bool) -> str:
+        if self.in_one:
+            return self.chosen_micro(text, is_packed, *((self.low, VECTORS) if is_low else (self.mr, 1)))
+        place = text.define(f"getelementptr ptr, ptr @{self.edges}, i64 {text.define(f'zext i1 {is_packed} to i64')}")
+        return text.define(f"load ptr, ptr {text.define(f'getelementptr ptr, ptr {place}, i64 {_place(is_low, False)}')}")
 
     def micro_name(self, packed: bool, height: int, vectors: int) -> str:
         return f"{'packed' if packed else 'plain'}{height}x{vectors}_{self.name}"
@@ -237,8 +278,8 @@ class _Gemm(Panels):
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
             into = self.at(text, packed, text.define(f"mul i64 {loop.index}, {depth}"))
             self.pack_rows(text, from_, row, column, into, count, depth)
-        thin = self.chosen_micro(text, is_packed, self.mr, 1)
-        by_height = [self.chosen_micro(text, is_packed, rows_, VECTORS) for rows_ in (self.mr, self.low)]
+        thin = self.edge_micro(text, is_packed, is_low=False)
+        by_height = [self.chosen_micro(text, is_packed, self.mr, VECTORS), self.edge_micro(text, is_packed, is_low=True)]
         strips = text.define(f"select i1 {is_packed}, ptr {packed}, ptr {source}")
         between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # distance between strips, divided by MR
         with Loop(text, left_most, right_most, span) as wide:
@@ -271,7 +312,7 @@ class _Gemm(Panels):
                 place = f"ptr {pointers}, i64 {top}, i64 {left}, i64 {height}, i64 {columns}"
                 text.put(f"call void {finish}({place}, ptr {corner}, i64 {ldc})")
         text.put("ret void")
-        return self.function(f"internal void @block_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
+        return self.function(f"{self.shared}void @{self.multiplies}(ptr %args, i64 %chunk, i64 %worker)", text)
 
     # ---- the routine
 
@@ -314,8 +355,8 @@ class _Gemm(Panels):
                 put(6, "ptr", self.at(text, "%b", text.define(f"mul i64 {loop.index}, %br")))
                 used = text.define(f"mul i64 {width}, {depth}")
                 put(BUFFER, "ptr", self.at(text, "%work", text.define(f"and i64 {text.define(f'add i64 {used}, 15')}, -16")))
-                text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {packs}, ptr %error, i64 %threads)")
-            text.put(f"call void %run(ptr @block_{self.name}, ptr {args}, i64 {blocks}, ptr %error, i64 %threads)")
+                text.put(f"call void %run(ptr @{self.packs_b}, ptr {args}, i64 {packs}, ptr %error, i64 %threads)")
+            text.put(f"call void %run(ptr @{self.multiplies}, ptr {args}, i64 {blocks}, ptr %error, i64 %threads)")
             self.look(text, "%error")
         text.put("ret void")
         header = ", ".join(f"{kind} {name}" for kind, name in zip([*kinds, "i64", "ptr"], [*names, "%threads", "%run"], strict=True))
@@ -337,7 +378,7 @@ class _Gemm(Panels):
             put(6, f"ptr {self.at(text, '%b', text.define(f'mul i64 {loop.index}, %row'))}")
             put(11, f"ptr {self.at(text, '%packed', text.define(f'mul i64 {loop.index}, {width}'))}")
             put(DEPTH, f"i64 {self.smin(text, text.define(f'sub i64 %k, {loop.index}'), step)}")
-            text.put(f"call void %run(ptr @pack_b_{self.name}, ptr {args}, i64 {packs}, ptr %error, i64 %threads)")
+            text.put(f"call void %run(ptr @{self.packs_b}, ptr {args}, i64 {packs}, ptr %error, i64 %threads)")
             self.look(text, "%error")
         text.put("ret void")
         header = "i64 %n, i64 %k, ptr %b, i64 %row, i64 %column, ptr %packed, i64 %threads, ptr %run, ptr %error"

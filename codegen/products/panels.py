@@ -13,6 +13,7 @@ from adjit.ir.types import DTYPE_NAMES, DType
 from ..interrupts.signals import LOOK
 from ..llvm.counted import Loop
 from ..llvm.lanes import LLVM_TYPE, Text
+from ..threads import library
 from .cutting import VECTORS, edge_rows, tile_rows
 
 GATHERED = 2  # elements of a row that are gathered at a time: divides MR and NR
@@ -24,13 +25,17 @@ DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # values that change fro
 class Panels:
     """The instructions of the routine for one dtype and target, and its packing."""
 
-    def __init__(self, dtype: DType, target: Target) -> None:
+    def __init__(self, dtype: DType, target: Target, in_one: bool = False) -> None:
+        """`in_one`: everything is in one text, rather than in parts that call each other and are compiled when they are needed."""
         self.target = target
+        self.in_one = in_one
+        self.within, self.shared = ("internal", "internal ") if in_one else ("hidden", "")  # linkage
         self.dtype = dtype
         self.name = DTYPE_NAMES[dtype]
         self.lanes = target.vector_bytes // dtype.itemsize
         self.nr = VECTORS * self.lanes
         self.mr, self.low = tile_rows(target), edge_rows(target)
+        self.packs_b, self.multiplies, self.edges = library.INNER_NAMES[dtype]
         self.scalar = LLVM_TYPE[dtype]
         self.vector = f"<{self.lanes} x {self.scalar}>"
         self.align = dtype.itemsize
@@ -139,7 +144,7 @@ class Panels:
         text.jump(done)
         text.start(done)
         text.put("ret void")
-        return self.function(f"internal void @pack_b_{self.name}(ptr %args, i64 %chunk, i64 %worker)", text)
+        return self.function(f"{self.shared}void @{self.packs_b}(ptr %args, i64 %chunk, i64 %worker)", text)
 
     def copy_row(self, text: Text, source: str, target: str, masks: list[str] | None = None) -> None:
         for v in range(VECTORS):

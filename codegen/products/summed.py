@@ -22,7 +22,7 @@ from ..shared import blocks as shared_blocks
 from ..threads import library
 from . import cutting, gemm
 from .epilogue import epilogue
-from .routine import MULTIPLIED, PACKED
+from .routine import MULTIPLIED, PACKED, edge_names
 
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
@@ -127,6 +127,7 @@ class _Summed:
         rows, columns, text = *self.cut, self.text
         height = self.least(text.define(f"sub i64 {self.m}, {top}"), rows)
         packs = self.a.strides[1] != 1 or self.n >= PACKED
+        self.kernel.imports |= edge_names(self.kernel, self.m, self.n, self.dtype, packs)
         values = (
             height, width, self.k, self.moved(self.a, top, 0), *self.a.strides, self.packed.pointer, 0, 0, self.block(top), columns,
             self.work.pointer, cutting.MAX_ROWS, 1, 0, int(packs), "null", "null",

@@ -28,6 +28,7 @@ from .keys import *
 from .linalg import *
 from .logic import *
 from .maps import *
+from .numbers import *
 from .powers import *
 from .reduce import *
 from .shape import *

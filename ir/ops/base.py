@@ -78,6 +78,7 @@ class Op:
     # What kind of op it is: passes and code generation ask for these, rather than for its class.
     is_elementwise: ClassVar[bool] = False  # an element of the result depends on the operands' elements at the same position only
     is_reduction: ClassVar[bool] = False  # combines the elements along some axes, in a loop nest over its operand
+    is_transparent: ClassVar[bool] = False  # computes nothing: its results are operands, and it only says what their derivatives are
     is_view: ClassVar[bool] = False  # the result is the operand read through another layout
     is_constant: ClassVar[bool] = False  # an array that is part of the program
     is_product: ClassVar[bool] = False  # a sum of products, which runs near the peak of the machine
@@ -166,6 +167,10 @@ class Op:
     def followed(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
         """The arguments that derivatives pass to, if their type has derivatives."""
         return args
+
+    def passed(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        """The operands that the results of a transparent op are."""
+        raise AdjitError(f"{self.name}: no transparent op")
 
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]

@@ -4,7 +4,7 @@
 
 The pullback is a block without free values: its parameters are the operands that it reads and the cotangents of the results, its results
 the cotangents of some of the inputs. Everything that it needs is an operand, so that passes may rename, move and clone the statement.
-Derivatives are taken of functions as traced; `passes.transparent` then drops the statement, so native code never contains one.
+Derivatives are taken of functions as traced; `passes.autodiff.transparent` then drops the statement, so native code never contains one.
 
 The forward derivative is a second block, of the operands that it reads and the tangents of the inputs. If the user gave none, forward mode
 transposes the pullback (`passes.transpose`).
@@ -36,6 +36,7 @@ class CustomGradient(Op):
     """Passes its `values` operands through. `pulled` are the positions of the inputs that the block yields cotangents of."""
 
     takes_stored = True
+    is_transparent = True
     function: str  # the name of the user's function
     inputs: int
     values: int
@@ -90,8 +91,11 @@ class CustomGradient(Op):
     def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
         return arrays[self.inputs : self.inputs + self.values]
 
+    def passed(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return args[self.inputs : self.inputs + self.values]
+
     def python(self, write: Writing, *args: Operand) -> Any:
-        nodes = [write.array(x) for x in args[self.inputs : self.inputs + self.values]]
+        nodes = [write.array(x) for x in self.passed(args)]
         return nodes[0] if len(nodes) == 1 else nodes
 
     def pushforward(

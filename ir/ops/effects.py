@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import AdjitError, CheckError, DTypeError, OutOfRoomError, ShapeError, UnsupportedError, raised_as
+from ..errors import AdjitError, CheckError, DTypeError, FoundSizeError, OutOfRoomError, ShapeError, UnsupportedError, raised_as
 from ..types import BOOL, DTYPE_NAMES, I64, TensorType, complex_dtype
 from .base import Array, Loops, Op, Reg, Window, Writing, apply, perform, with_attributes
 from .maps import cast
@@ -101,7 +101,7 @@ class Assert(Effect):
         if len(args) > 1:
             values = [write("{}[()]", write.array(x)) for x in args[1:]]
             message = write(f"{{}}.format({', '.join(['{}'] * len(values))})", message, *values)
-        if self.error in (CheckError, OutOfRoomError):
+        if self.error in (CheckError, FoundSizeError, OutOfRoomError):
             write.run("assert {}, {}" if self.message else "assert {}", condition, message)
             return
         write.run("if {}:", write("not {}", condition))

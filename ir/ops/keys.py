@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError, UnsupportedError
+from ..errors import DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError
 from ..operand import Concrete, Literal, Operand, as_operand
 from ..records import NamedTuple
 from ..sizes import is_symbolic
@@ -204,6 +204,11 @@ def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selectio
                 i = checked_index(item, x.type, len(spans), where)
                 spans.append(Span(i, 1))
                 continue
+            if isinstance(item, np.ndarray) and not item.ndim:  # a single bool: a new axis, of which it selects all or nothing
+                axes.append(len(shape))
+                indices.append(Concrete(np.zeros(int(item), np.int64)))
+                shape.append(1)
+                continue
             for index in nonzero(item, x.type, len(spans), where) if isinstance(item, np.ndarray) else (item,):
                 checked_indices(index, x.type.shape[len(spans)], len(spans), where)
                 axes.append(len(shape))
@@ -223,7 +228,7 @@ def read_item(item: Any, where: str) -> Any:
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, bool | np.bool_):
-        raise UnsupportedError(f"{where}: a single bool is not an index; use None for a new axis, or where()")
+        return np.array(item)
     if not isinstance(item, Operand | np.ndarray | list | tuple):
         try:
             return as_size(item)
@@ -252,8 +257,6 @@ def read_array(index: Operand, where: str) -> Any:
                 f"{where}: how many elements a traced mask selects is not known while tracing; use where(mask, a, b) instead, or say how "
                 "many there can be, with adjit.extract(mask, x, size=n)"
             )
-        if not type.shape:
-            raise UnsupportedError(f"{where}: a single bool is not an index; use None for a new axis, or where()")
         return data
     if type.dtype.kind not in "iu":
         raise IndexingError(

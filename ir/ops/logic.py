@@ -330,6 +330,7 @@ class Detach(View):
     """x itself, through which no derivative propagates."""
 
     differentiable = False
+    is_transparent = True
 
     def infer(self, *types: TensorType) -> TensorType:
         return types[0]
@@ -339,6 +340,9 @@ class Detach(View):
 
     def python(self, write: Writing, *args: Operand) -> Any:
         return write.array(args[0])
+
+    def passed(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return args
 
     def widened(self, size: int) -> Detach:
         return self
@@ -351,6 +355,7 @@ class Assigned(View):
     """`new`, which a variable is assigned in place of `old`. Derivatives pass to `old`, as the variable's, none to what is assigned."""
 
     arity = 2
+    is_transparent = True
 
     def infer(self, *types: TensorType) -> TensorType:
         new, old = types
@@ -363,6 +368,9 @@ class Assigned(View):
 
     def python(self, write: Writing, *args: Operand) -> Any:
         return write.array(args[0])
+
+    def passed(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return args[:1]
 
     def followed(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
         return args[1:]

@@ -1,18 +1,17 @@
-"""Drops what only differentiation needs: a `custom_gradient` is replaced by the values that it passes through.
+"""Drops ops that only say what derivatives are (`custom_gradient`, `detach`, `assigned`): their results are operands of theirs.
 
-The first pass of the pipeline: derivatives have been taken by then.
+The first pass of the pipeline: derivatives have been taken by then. No other pass, and no native code, meets a transparent op.
 """
 
 from __future__ import annotations
 
-from adjit.ir.func import Func, Stmt
-from adjit.ir.ops.custom import CustomGradient
+from adjit.ir.func import Func, Stmt, Value
 
 from ..rewrite import Renaming
 
 
-def drop_custom_gradients(func: Func) -> Func:
-    if not func.block.contains(CustomGradient):
+def drop_transparent(func: Func) -> Func:
+    if not any(op.is_transparent for op in func.block.op_classes()):
         return func
     renaming = Renaming()
     return renaming.func(func, _dropped(func.stmts, renaming))
@@ -21,12 +20,13 @@ def drop_custom_gradients(func: Func) -> Func:
 def _dropped(stmts: tuple[Stmt, ...], renaming: Renaming) -> list[Stmt]:
     out: list[Stmt] = []
     for stmt in stmts:
-        op = stmt.op
-        if isinstance(op, CustomGradient):
-            for result, value in zip(stmt.results, stmt.args[op.inputs : op.inputs + op.values], strict=True):
-                renaming[result] = value
-            continue
         stmt = renaming.stmt(stmt)
+        if stmt.op.is_transparent:
+            for result, value in zip(stmt.results, stmt.op.passed(stmt.args), strict=True):
+                renaming[result] = value
+                if isinstance(value, Value) and isinstance(result, Value) and value.name is None:
+                    value.name = result.name  # people know it by this one
+            continue
         if stmt.blocks:
             stmt = stmt.replace(blocks=tuple(renaming.body(b, _dropped(b.stmts, renaming)) for b in stmt.blocks))
         out.append(stmt)

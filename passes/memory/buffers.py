@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt, Value
@@ -20,6 +19,7 @@ from adjit.ir.layout import Layout
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.control import hosted_by
 from adjit.ir.plan import ALIGNMENT, STACK_BYTES, BufferView, Place, Plan
+from adjit.ir.records import record
 from adjit.ir.sizes import is_symbolic
 
 from ..rewrite import walk
@@ -38,7 +38,7 @@ def plan_buffers(func: Func) -> Func:
     return func.replace(plan=plan)
 
 
-@dataclass(eq=False, repr=False)
+@record
 class _LoopSpan:
     """A span of positions that runs repeatedly: a value that is defined before it and read in it lives until its end."""
 

@@ -83,8 +83,6 @@ RULES = parse_rules(
     abs_twice:         abs(abs(x)) => abs(x)                            # the sign is gone already
     maximum_itself:    maximum(x, x) => x                               # NaN too
     minimum_itself:    minimum(x, x) => x                               # NaN too
-    detached:          detach(x) => x                                   # it only stops derivatives, which have been taken by now
-    assigned_value:    assigned(x, y) => x                              # y only takes derivatives, as above
     """,
     GUARDS,
 )

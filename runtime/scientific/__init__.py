@@ -7,6 +7,8 @@ from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from adjit.ir.tracebacks import lookup as _lookup
+
 if _TYPE_CHECKING:
     from . import integrate as integrate
     from . import interpolate as interpolate
@@ -19,6 +21,7 @@ if _TYPE_CHECKING:
 __all__ = ["integrate", "interpolate", "ndimage", "optimize", "signal", "spatial", "stats"]
 
 
+@_lookup
 def __getattr__(name: str) -> _ModuleType:
     if name in __all__:
         return _import_module(f"{__name__}.{name}")

@@ -221,7 +221,7 @@ def sl_over(x, i):
     return x[i : i + 3]
 
 
-@effect((ROW, 2), refused=True)
+@effect((ROW, 2))
 def sl_to(x, i):
     return x[:i]
 

@@ -250,7 +250,10 @@ def write_through_dict(x):
 
 
 def size_of_traced_value(n):
-    return np.zeros(n)
+    total = 0.0
+    for k in range(n):
+        total += np.zeros(k).sum()
+    return total
 
 
 def condition_in_comprehension(x):
@@ -277,12 +280,13 @@ def of_unknown_length(x):
 
 def stacked_though_unknown(x):
     ys = of_unknown_length(x)
-    ys.append(x)
-    return np.stack(ys)
+    while x < 10:
+        x = x + np.stack(ys).sum()
+    return x
 
 
 def averaged_though_unknown(x):
-    return np.mean(of_unknown_length(x))
+    return x if x < 0 else np.mean(of_unknown_length(x))
 
 
 def comprehension_over_unknown(x):
@@ -455,13 +459,15 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (write_to_what_a_branch_chooses, (V,), TraceError, shared("z")),
     (write_to_array_in_list, (V,), TraceError, shared("both")),
     (write_through_dict, (V,), TraceError, "a traced value cannot be stored in a NumPy array; where the array is a variable"),
-    (size_of_traced_value, (3,), TraceError, "np.zeros: shapes are static, and a traced value cannot decide on one; take it"),
+    (size_of_traced_value, (3,), TraceError,
+     ("full: a traced value decides on a size; take it from the .shape of an argument, close over a Python int, or name the argument in "
+     "static=; in a traced branch or loop it may be another one each time")),
     (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot decide on it: write a loop, or choose"),
     (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),
     (stacked_though_unknown, (1.0,), TraceError,
-     ("the length of this list is only known when the function runs, and shapes are static; "
+     ("the length of this list is only known when the function runs; "
      "aj.stack(items, fill=0.0) makes an array of as many rows as there can be, and `for item in items:` goes over those there are")),
-    (averaged_though_unknown, (1.0,), TraceError, "shapes are static; aj.stack(items, fill=0.0) makes an array"),
+    (averaged_though_unknown, (1.0,), TraceError, "only known when the function runs; aj.stack(items, fill=0.0) makes an array"),
     (comprehension_over_unknown, (1.0,), TraceError, "the length of this list is only known when the function runs; aj.stack("),
     (slice_of_unknown, (1.0,), TraceError, "and so is what a slice of it holds; aj.stack("),
     (item_of_empty_list, (1.0,), TraceError,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +11,9 @@ import numpy as np
 import pytest
 
 import adjit as aj
+from adjit.codegen.llvm.target import current
+from adjit.codegen.products import cutting
+from adjit.ir.types import F32
 
 RNG = np.random.default_rng(0)
 LAYOUTS: dict[str, Callable[[Any, Any], Any]] = {
@@ -45,3 +50,40 @@ def test_what_fills_up_a_tile_is_not_seen(turned: bool) -> None:
         found = f(a, np.ascontiguousarray(b.T) if turned else b).numpy()
         np.testing.assert_allclose(found[:, :-1], a @ b[:, :-1], rtol=1e-10)
         assert np.isinf(found[:, -1]).all()
+
+
+def test_tiles_for_edges_are_compiled_for_the_sizes_that_have_them() -> None:
+    target = current()._replace(vector_bytes=64, vector_registers=32, in_halves=True)  # tiles of 8 x 32
+    found = {
+        (m, n): {(e.is_low, e.is_packed) for e in cutting.edges_of(m, n, F32, False, target)} for m in (64, 67, 71) for n in (96, 99, 127)
+    }
+    low, thin = (True, False), (False, False)
+    assert found[64, 96] == found[71, 127] == set()
+    assert found[67, 96] == found[67, 127] == {low}
+    assert found[64, 99] == found[71, 99] == {thin}
+    assert found[67, 99] == {low, thin}
+    narrow = target._replace(vector_bytes=32, vector_registers=16, in_halves=False)  # 6 x 16: all heights take one kind
+    assert [e.is_low for e in cutting.edges_of(64, 99, F32, True, narrow)] == [False]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_whole_tiles_compute_the_same_as_tiles_for_edges(dtype: str) -> None:
+    """A program that needs no tiles for edges may run before one that does: in its table are the whole ones."""
+    code = f"""
+import sys
+import numpy as np
+import adjit as aj
+from adjit.codegen.products import routine
+if sys.argv[1] == "whole":
+    routine.edge_names = lambda *_: set()
+rng = np.random.default_rng(0)
+for m, n, k in ((67, 99, 300), (131, 33, 520), (65, 130, 61)):
+    a, b = rng.normal(size=(m, k)).astype("{dtype}"), rng.normal(size=(k, n)).astype("{dtype}")
+    print(aj.function(lambda a, b: a @ b, threads=1)(a, b).numpy().tobytes().hex())
+    print(aj.function(lambda a, b: a.T @ b, threads=1)(a.T.copy(), b).numpy().tobytes().hex())
+"""
+    found = [
+        subprocess.run([sys.executable, "-c", code, which], capture_output=True, text=True, check=True).stdout
+        for which in ("whole", "edges")
+    ]
+    assert found[0] == found[1] != ""

@@ -84,16 +84,27 @@ class TestGrowing:
         with pytest.raises(tf.errors.InvalidArgumentError, match="not resizeable"):
             beyond(tf.constant(3))
 
-    def test_what_cannot_be_known(self):
+    def test_rows_are_counted_by_the_call(self):
         @tf.function
         def mean(n):
             out = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
             for i in tf.range(n):
-                out = out.write(i, 1.0)
+                out = out.write(i, tf.cast(i, tf.float32))
             return tf.reduce_mean(out.stack())
 
-        with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="number of rows of this tensor"):
-            mean(tf.constant(3))
+        assert [mean(tf.constant(n)).numpy() for n in (3, 5, 2)] == [1.0, 2.0, 0.5]
+
+        @tf.function
+        def inside(n):
+            out = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+            total = 0.0
+            for i in tf.range(n):
+                out = out.write(i, 1.0)
+                total += tf.reduce_mean(out.stack())
+            return total
+
+        with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match=r"number of rows of this tensor(.|\n)*another one each time"):
+            inside(tf.constant(3))
 
     def test_known_sizes_stay_known(self):
         @tf.function

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adjit.passes.autodiff.transparent import drop_custom_gradients
+from adjit.passes.autodiff.transparent import drop_transparent
 from adjit.passes.complex import split_complex
 from adjit.passes.conjugates import conjugate_operands
 from adjit.passes.fusion.legalize import legalize
@@ -17,7 +17,7 @@ from tests.passes.checks import leaves, rewrites
 
 def test_a_custom_gradient_is_replaced_by_its_values() -> None:
     rewrites(
-        drop_custom_gradients,
+        drop_transparent,
         """
         func @f(%x: f64[]) -> f64[] {
           %e: f64[] = exp %x
@@ -34,6 +34,41 @@ def test_a_custom_gradient_is_replaced_by_its_values() -> None:
           %e: f64[] = exp %x
           %z: f64[] = add %e, 1.0
           return %z
+        }
+        """,
+    )
+
+
+def test_what_a_variable_is_assigned_is_the_new_value() -> None:
+    """At any depth, and of other such values; a value without a name takes that of the variable's new value."""
+    rewrites(
+        drop_transparent,
+        """
+        func @f(%x: f64[], %w: f64[], %p: bool[]) -> f64[] {
+          %0: f64[] = mul %x, %w
+          %a: f64[] = assigned %0, %w
+          %b: f64[] = assigned %a, %w
+          %r: f64[] = if %p {
+            %s: f64[] = sin %b
+            %c: f64[] = assigned %s, %b
+            %d: f64[] = detach %c
+            yield %d
+          } else {
+            yield %a
+          }
+          return %r
+        }
+        """,
+        """
+        func @f(%x: f64[], %w: f64[], %p: bool[]) -> f64[] {
+          %a: f64[] = mul %x, %w
+          %r: f64[] = if %p {
+            %s: f64[] = sin %a
+            yield %s
+          } else {
+            yield %a
+          }
+          return %r
         }
         """,
     )

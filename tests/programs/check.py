@@ -29,7 +29,7 @@ from tests.programs import objects
 from tests.programs.program import OPAQUE, STATE, TRACED, Program
 from tests.programs.reference import adjit_side, arrays_of, numpy_side, plain
 
-NEEDED = {"drop_custom_gradients", "split_complex", "legalize", "fuse", "plan_buffers"}  # without these, there is no native code
+NEEDED = {"drop_transparent", "split_complex", "legalize", "fuse", "plan_buffers"}  # without these, there is no native code
 OPTIONAL = sorted({name.partition(".")[0] for name in OPTIMIZE.passes} - NEEDED)
 
 

@@ -251,9 +251,10 @@ def packed(d: Draw) -> Node | None:
     table, change = line(f"{t} = {{'a': {x}, 'n': 1.5}}"), line(f"{t}['a'] = np.tanh({t}['a'] * {t}['n'])")
     both = line(f"{out} = {t}['a'] + {t}['n']")
     headers = [f"if {test}:", f"for {k} in aj.range({d.random.randint(1, 3)}):", f"for {k} in range({d.random.randint(1, 3)}):"]
+    zero = f"np.sum({t}[0] * 0, dtype={y}.dtype)" if hasattr(d.env[y], "dtype") else "0.0"
     rows = (
         line(f"{t} = [{x}, {y}]"),
-        line(f"{t}[-1] = {t}[-1] * 0.5 + np.sum({t}[0] * 0, dtype={y}.dtype)"),
+        line(f"{t}[-1] = {t}[-1] * 0.5 + {zero}"),
         line(f"{out} = {t}[0] * {t}[1]"),
     )
     before, inside, after = d.choice([(pair, swap, ends), (table, change, both), rows])

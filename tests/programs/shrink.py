@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,7 +32,38 @@ def shrunk(program: Program, kind: str, most: int = 400) -> Program:
             return program
 
 
-def fails(program: Program, kind: str) -> bool:
+class Endless(Exception):
+    """A program without the line that ends its loop."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raises `Endless` after so much processor time. Only the main thread handles signals; elsewhere there is no limit."""
+
+    def give_up(*_: Any) -> None:
+        raise Endless
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def fails(program: Program, kind: str, seconds: float = 20.0) -> bool:
+    try:
+        with at_most(seconds):
+            return _fails(program, kind)
+    except Endless:
+        return False
+
+
+def _fails(program: Program, kind: str) -> bool:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", DeprecationWarning)

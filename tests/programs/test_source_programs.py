@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -25,10 +27,12 @@ from tests.programs.draw import Draw, make_program
 from tests.programs.grammar import RULES, program_of
 from tests.programs.grammar_derivatives import by_tapes, mapped
 from tests.programs.grammar_elementwise import smooth
+from tests.programs.grammar_flow import nested, packed
 from tests.programs.grammar_python import pieces, snippet
 from tests.programs.program import Node, Program, line
+from tests.programs.reference import numpy_side
 from tests.programs.running import FIRST, run_programs, starts
-from tests.programs.shrink import shrunk
+from tests.programs.shrink import fails, shrunk
 from tests.programs.snippets import CLOSURES, CONTAINERS, EXITS, OBJECTS
 from tests.programs.snippets_derivatives import MAPS, TAPES
 
@@ -71,6 +75,19 @@ def test_what_numpy_deprecates_is_not_drawn() -> None:
     program = make_program(0, [(9, deprecated), (1, sound)])
     assert "np.sum(x0)" in program.source()
     assert "np.cross" not in program.source()
+
+
+def test_branches_that_are_not_taken_are_sound() -> None:
+    """They are traced all the same: drawing does not run them, and NumPy must be able to."""
+    programs = [*some_programs()[1], *(make_program(seed, [(2, nested), (2, packed), (1, smooth)]) for seed in range(100))]
+    for program in programs:
+        source = re.sub(r"^( *(?:el)?if )(.*):$", r"\1not (\2):", program.source(), flags=re.MULTILINE)
+        names = {**numpy_side(program.variables), "__name__": "random_program"}
+        exec(source, names)
+        if "while " in source:  # it may not end now
+            continue
+        with warnings.catch_warnings(action="ignore"), suppress(TypeError, IndexError, ValueError):  # of `if y is None`, `if k < n: y[k]`
+            names["program"](*program.inputs.values())
 
 
 CONSTRUCTS = {
@@ -195,6 +212,12 @@ def test_a_wrong_kernel_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> 
     small = shrunk(PROGRAM, caught.value.kind)
     assert [node.text for node in small.body] == ["v1 = np.tanh(v1)"]
     assert small.outputs == ("v1",)
+
+
+def test_a_smaller_program_that_does_not_end_is_given_up() -> None:
+    """Leaving lines out also leaves out the one that ends a loop."""
+    endless = Node("k = 0", (), (("while k < 3:", (line("v1 = np.cos(v1)"),)),))
+    assert not fails(PROGRAM.without(body=(line("v1 = np.cos(x0)"), line("v2 = x1 * 2"), endless)), "compiled value", seconds=0.5)
 
 
 def test_a_failure_says_how_to_repeat_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,40 @@ def copied(x: Any) -> Any:
     return np.sum(out * x)
 
 
+def given_out(x: Any) -> Any:
+    out = np.zeros(2)
+    np.divide(x, 2.0, out=out, where=np.ones(2, bool))
+    return np.sum(out * x)
+
+
+def reduced_out(x: Any) -> Any:
+    out = np.zeros(2)
+    np.cumsum(x, out=out)
+    return np.sum(out * x)
+
+
+def split_out(x: Any) -> Any:
+    out = np.zeros(2)
+    np.modf(x, out, np.zeros(2))
+    return np.sum(out * x)
+
+
+def store(kept: dict[str, Any], value: Any) -> None:
+    kept["value"] = value
+
+
+def handed_to_a_helper(x: Any) -> Any:
+    kept: dict[str, Any] = {}
+    store(kept, float(x[0]))
+    return np.sum(x) * kept["value"]
+
+
+def array_handed_to_a_helper(x: Any) -> Any:
+    kept: dict[str, Any] = {}
+    store(kept, x.numpy())
+    return np.sum(x * kept["value"])
+
+
 def collected(x: Any) -> Any:
     out: list[Any] = []
     out.append(np.asarray(x))
@@ -69,6 +103,11 @@ LEAKS: dict[str, Callable[[Any], Any]] = {
     "array.fill": filled,
     "np.copyto": copied,
     "out=": lambda x: np.sum(np.add(x, x, out=np.zeros(2))),
+    "a statement with out=": given_out,
+    "a reduction with out=": reduced_out,
+    "several outputs": split_out,
+    "a number that a helper stores": handed_to_a_helper,
+    "an array that a helper stores": array_handed_to_a_helper,
     "a list": collected,
     "DLPack": lambda x: np.sum(np.from_dlpack(x) * x),
 }
@@ -110,6 +149,13 @@ def test_the_error_names_the_line_and_the_remedy() -> None:
         aj.grad(lambda x: x * math.sin(x))(1.5)
     assert "test_lost_gradients.py" in str(caught.value)
     assert "math.sin(x)" in str(caught.value)
+
+
+def test_a_write_to_an_item_is_explained() -> None:
+    for transform in (lambda: aj.grad(written)(X), lambda: aj.vjp(written, X), lambda: aj.jvp(written, (X,), (X,))):
+        with pytest.raises(aj.GradientError, match=r"aj.function\(aj.grad\(f\)\), may write(.|\n)*out\[0\] = x\[0\]"):
+            transform()
+    np.testing.assert_allclose(aj.function(aj.grad(written))(X), [2 * X[0], 0.0])
 
 
 def looked_at(x: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from adjit.ir.ops.base import apply
 from adjit.ir.silence import silence, silently
 from adjit.runtime.quick import BINARY, OPERATORS, REFLECTED, UNARY
 from adjit.runtime.quick_arrays import FUNCTIONS
+from adjit.runtime.recording import Recorder, listening
 from adjit.runtime.tensor import WeakTensor
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 3.7, -2.25, 1e30, -1e30, 1e-40, np.inf, -np.inf, np.nan]
@@ -26,6 +28,30 @@ def same(found: Any, expected: Any) -> None:
     assert found.type == expected.type
     assert found.buffer.shape == expected.buffer.shape
     assert np.ascontiguousarray(found.buffer).tobytes() == np.ascontiguousarray(expected.buffer).tobytes()
+
+
+class Deaf(Recorder):
+    """A recorder that is not a tape: calls take the general way."""
+
+    def applied(self, op: Any, args: Any, results: Any) -> None: ...
+
+    def stand_ins(self, args: Any) -> Any:
+        return args
+
+    def read(self, variable: Any, value: Any) -> None: ...
+
+    def last_read(self, store: Any) -> Any:
+        return None
+
+
+@contextmanager
+def the_general_way() -> Iterator[None]:
+    before = listening.recorders
+    listening.recorders = (*before, Deaf())
+    try:
+        yield
+    finally:
+        listening.recorders = before
 
 
 @pytest.fixture(autouse=True)
@@ -94,22 +120,89 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "where": lambda x, y: np.where(x > y, x, y),
     "concatenate": lambda x, y: np.concatenate([x, y], 1),
     "stack": lambda x, y: np.stack((x, y)),
+    "sum with keepdims": lambda x, y: x.sum(axis=1, keepdims=True),
+    "np.sum with keepdims": lambda x, y: np.sum(x, axis=-1, keepdims=True),
+    "max with keepdims": lambda x, y: np.max(x, keepdims=True),
+    "mean with keepdims": lambda x, y: np.mean(x, axis=0, keepdims=True),
+    "broadcasting": lambda x, y: x * y[0] + x[:, 1:2] / y,
+    "reshape to one axis": lambda x, y: x.reshape(-1),
+    "x[None]": lambda x, y: x[None, 1],
+    "x[::-1]": lambda x, y: x[::-1, -3:],
 }
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "c16"])
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_agree_with_the_general_way(name: str, dtype: str) -> None:
-    """A tape on which nothing is watched records nothing, but takes the general way."""
     call = CALLS[name]
     rng = np.random.default_rng(0)
     x, y = (aj.Tensor((5 * rng.standard_normal((3, 4))).astype(dtype)) for _ in range(2))
     if dtype == "c16" and name in ("max", "min", "where"):
         return
-    found = call(x, y)
-    with aj.GradientTape():
+    with the_general_way():
         expected = call(x, y)
-    same(found, expected)
+    same(call(x, y), expected)
+    with aj.GradientTape():
+        same(call(x, y), expected)
+    with aj.GradientTape() as tape:
+        if x.type.is_inexact:
+            tape.watch(x)
+        same(call(x, y), expected)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("argument", [0, 1])
+def test_tapes_record_what_the_general_way_does(name: str, dtype: str, argument: int) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [(5 * rng.standard_normal((3, 4))).astype(dtype) for _ in range(2)]
+
+    def gradient() -> Any:
+        args: list[Any] = list(arrays)
+        args[argument] = source = aj.Tensor(arrays[argument])
+        other = args[1 - argument] = aj.Tensor(arrays[1 - argument])
+        with aj.GradientTape(persistent=True) as tape:
+            tape.watch(source)
+            out = CALLS[name](*args)
+        ops = [stmt.op for stmt in tape.record.statements()]
+        return ops, tape.gradient(out, source), tape.gradient(out, other), tape.explain(out, source)
+
+    found = gradient()
+    with the_general_way():
+        expected = gradient()
+    assert found[0] == expected[0]
+    assert found[2] is expected[2] is None
+    assert found[3] == expected[3]
+    if expected[1] is None:
+        assert found[1] is None
+    else:
+        same(found[1], expected[1])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+@pytest.mark.parametrize("name", CALLS)
+def test_dead_ends_take_the_general_way(name: str, dtype: str) -> None:
+    """A value that depends on a watched one without a derivative: calls of it give the same result, and the tape can explain it."""
+    rng = np.random.default_rng(0)
+    array = 5 * rng.standard_normal((3, 4))
+
+    def result() -> Any:
+        source = aj.Tensor(array)
+        with aj.GradientTape(persistent=True) as tape:
+            tape.watch(source)
+            dead = np.floor(source).astype(dtype)
+            out = CALLS[name](dead, dead)
+            with tape.stop_recording():
+                out_of_sight = CALLS[name](dead, dead)
+        same(out, out_of_sight)
+        return out, tape.gradient(out, source) if out.type.is_inexact else None, tape.explain(out, source)
+
+    out, gradient, explanation = result()
+    with the_general_way():
+        expected = result()
+    same(out, expected[0])
+    assert gradient is expected[1] is None
+    assert explanation == expected[2]
 
 
 WRONG: dict[str, Callable[[Any], Any]] = {
@@ -128,11 +221,16 @@ WRONG: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_errors_are_those_of_the_general_way(name: str) -> None:
     x = aj.Tensor([1.0, 2.0, 3.0])
+    with the_general_way(), pytest.raises(aj.AdjitError) as expected:
+        WRONG[name](x)
     with pytest.raises(aj.AdjitError) as found:
         WRONG[name](x)
-    with aj.GradientTape(), pytest.raises(aj.AdjitError) as expected:
-        WRONG[name](x)
-    assert (type(found.value), str(found.value)) == (type(expected.value), str(expected.value))
+    with aj.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(aj.AdjitError) as recorded:
+            WRONG[name](x)
+    for each in (found, recorded):
+        assert (type(each.value), str(each.value)) == (type(expected.value), str(expected.value))
 
 
 def test_gradients_through_every_quick_op() -> None:

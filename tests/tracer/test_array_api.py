@@ -202,6 +202,23 @@ def test_dtypes() -> None:
         aj.isdtype(aj.int8, "text")
 
 
+def test_exchange_of_immutable_arrays_copies_nothing() -> None:
+    x = aj.tensor(X)
+    for copy in (None, False):
+        assert np.shares_memory(aj.from_dlpack(x, copy=copy).numpy(), x.numpy())
+    assert not np.shares_memory(aj.from_dlpack(x, copy=True).numpy(), x.numpy())
+
+    # no update of a variable writes to what it shares
+    variable = aj.Variable(np.zeros_like(X))
+    variable.assign(aj.from_dlpack(x))
+    step = aj.function(lambda: variable.assign_add(np.ones_like(X)))
+    for _ in range(3):
+        step()
+    variable.assign_sub(1.0)
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(variable, X + 2.0)
+
+
 def test_devices_and_exchange() -> None:
     x = aj.tensor(X)
     assert x.device == "cpu"
@@ -214,7 +231,9 @@ def test_devices_and_exchange() -> None:
     y = aj.from_dlpack(array)
     array[0] = 9.0
     np.testing.assert_array_equal(y, X)
-    with pytest.raises(BufferError, match="a copy is needed"):
-        aj.from_dlpack(array, copy=False)
+    for writeable in (True, False):  # where it is not, another view may be
+        array.flags.writeable = writeable
+        with pytest.raises(BufferError, match="a copy is needed"):
+            aj.from_dlpack(array, copy=False)
     with pytest.raises(ValueError, match="not supported"):
         x.__array_namespace__(api_version="1999.01")

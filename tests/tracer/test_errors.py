@@ -60,7 +60,6 @@ def test_sequences_are_not_repeated_by_traced_numbers() -> None:
 
 UNSUPPORTED: dict[str, tuple[Callable[..., Any], str]] = {
     "np.trim_zeros": (lambda x: np.trim_zeros(x), "shapes are static"),
-    "np.where": (lambda x: np.where(x > 0), "np.where(condition, a, b)"),
     "np.put": (lambda x: np.put(x, 0, 1.0), "x.at[index].set"),
     "np.add": (lambda x: np.add.at(x, 0, 1.0), "x.at[index]"),
     "np.subtract": (lambda x: np.subtract.reduce(x), ".reduce"),

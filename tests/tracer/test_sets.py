@@ -64,10 +64,11 @@ def test_what_is_missing_is_filled_up() -> None:
     assert aj.function(lambda x: aj.unique(x, return_counts=True, size=5)[1])(A).tolist() == [1, 2, 1, 2, 0]
 
 
-def test_traced_values_need_a_size() -> None:
-    for use in (lambda x: np.nonzero(x), lambda x: np.unique(x), lambda x: np.intersect1d(x, x)):
-        with pytest.raises(aj.UnsupportedError, match=r"size=n"):
-            aj.function(use)(A)
+def test_examples_of_vmap_need_a_size() -> None:
+    for use in (lambda x: np.nonzero(x)[0], lambda x: np.unique(x), lambda x: np.intersect1d(x, x)):
+        np.testing.assert_array_equal(aj.function(use)(A), use(A))
+        with pytest.raises(aj.TraceError, match=r"size=n"):
+            aj.vmap(use)(np.stack([A, A]))
 
 
 def test_scalars_have_no_positions() -> None:

@@ -1,4 +1,4 @@
-"""NumPy's functions that write to their first argument, in rewritten code: `np.put(x, ...)`, `np.add.at(x, ...)`.
+"""NumPy's functions that write to an argument, in rewritten code: `np.put(x, ...)`, `np.add.at(x, ...)`, `np.add(a, b, out=x)`.
 
 As a statement on a local variable they are treated like `x[i] = v`: the variable gets a new array if the old one cannot hold the result.
 """
@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.types import BOOL, broadcast_shapes
 
 from ..convert import to_operand
+from ..frames import user_location
 from ..numpy_table import MUTATING, applied, call_ufunc, surface
 from ..pytree import flatten
 from ..regions import is_traced
 from ..sharing import owned
 from ..trace import Traced, current_trace
+from .arrays import is_numpy
 from .expressions import callee, check_others, check_unseen
 
 
@@ -49,6 +53,44 @@ def write_array(
     out = owned(trace, ops.cast(ours(target, args, options), target.dtype))
     trace.overwrite(x, out)
     return out
+
+
+def write_out(
+    x: Any, function: Any, args: Sequence[Any], options: Mapping[str, Any], *,
+    argument: str = "", others: Sequence[Callable[[], Any]] = (),
+) -> Any:  # fmt: skip
+    """Perform `function(*args, out=x, **options)` and return the variable's new value, as `write_array` does."""
+    trace = current_trace()
+    given = [*args, *options.values()]
+    ours = isinstance(function, np.ufunc) or is_numpy(function) or is_reduction(function)
+    if not ours or trace is None or not (is_traced(x) or any(map(is_traced, flatten(given)[0]))):
+        if trace is not None and isinstance(x, np.ndarray):
+            check_others(x, others, Traced)
+        callee(function)(*args, out=x, **options)
+        if trace is not None and isinstance(x, np.ndarray):
+            trace.overwritten.wrote(x)
+        return x
+    if not isinstance(x, np.ndarray) and not (isinstance(x, Operand) and as_operand(x) is x):
+        raise TypeError(f"out= takes an array, not {type(x).__name__}")
+    check_unseen(x, argument, others, f"np.{getattr(function, '__name__', '')}(..., out={{}})")
+    target, rest = to_operand(x), {name: value for name, value in options.items() if name not in ("where", "casting")}
+    where = options.get("where", True)
+    result = to_operand(callee(function)(*args, **rest))
+    casting = options.get("casting", "same_kind")
+    if not np.can_cast(result.dtype, target.dtype, casting):
+        rule = f"according to the rule {casting!r}"
+        raise DTypeError(f"out=: {result.type} cannot be cast to the dtype of {target.type} {rule}").at(user_location())
+    if broadcast_shapes("out=", result.shape, target.shape) != target.shape:
+        raise ShapeError(f"out=: {result.type} does not fit {target.type}").at(user_location())
+    chosen = result if where is True else ops.where(ops.cast(to_operand(where), BOOL), ops.cast(result, target.dtype), target)
+    out = owned(trace, ops.broadcast_to(ops.cast(chosen, target.dtype), target.shape))
+    trace.overwrite(x, out)
+    return out
+
+
+def is_reduction(function: Any) -> bool:
+    """Whether this is `np.add.reduce` or a similar method."""
+    return isinstance(getattr(function, "__self__", None), np.ufunc)
 
 
 def returning(function: Any) -> Callable[[Operand, Sequence[Any], Mapping[str, Any]], Operand] | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import TraceError, UnsupportedError
+from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.sizes import is_symbolic
@@ -152,24 +152,18 @@ def fresh_out(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _sized(numpy: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     def public(*args: Any, **options: Any) -> Any:
-        if any(map(is_traced, flatten((args, options))[0])):
-            raise TraceError(
-                f"np.{numpy.__name__}: shapes are static, and a traced value cannot decide on one; take it from the .shape of an argument, "
-                "close over a Python int, or name the argument in static="
-            ).at(user_location())
-        return ours(*args, **options) if holds_sizes(args, options) else numpy(*args, **options)
+        return ours(*args, **options) if is_sized((args, options)) else numpy(*args, **options)
 
     return public
 
 
-def holds_sizes(*values: Any) -> bool:
-    """Whether sizes that are known when the program runs are among the arguments of a function."""
-    return any(map(is_symbolic, flatten(values)[0]))
+def is_sized(values: Any) -> bool:
+    """Whether sizes that are known when the program runs, or values that decide on them, are among the arguments of a function."""
+    return any(is_symbolic(x) or is_traced(x) for x in flatten(values)[0])
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
-    ours = is_traced(fill_value) or holds_sizes(shape, fill_value)
-    return create.full(shape, fill_value, dtype) if ours else np.full(shape, fill_value, dtype, **options)
+    return create.full(shape, fill_value, dtype) if is_sized((shape, fill_value)) else np.full(shape, fill_value, dtype, **options)
 
 
 def empty(shape: Any, dtype: Any = None, **options: Any) -> Any:
@@ -178,7 +172,7 @@ def empty(shape: Any, dtype: Any = None, **options: Any) -> Any:
 
 _SIZED: dict[Any, Callable[..., Any]] = {
     np.zeros: create.zeros, np.ones: create.ones, np.empty: empty, np.arange: create.arange, np.eye: create.eye,
-    np.identity: create.identity,
+    np.identity: create.identity, np.linspace: create.linspace,
 }  # fmt: skip
 
 NUMPY_OVERLOADS: dict[Any, Callable[..., Any]] = {

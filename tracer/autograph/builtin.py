@@ -12,7 +12,7 @@ from typing import Any
 
 from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
-from adjit.ir.operand import Operand, as_operand
+from adjit.ir.operand import Operand, as_operand, refuse_modulus
 from adjit.ir.ops.effects import is_repeating
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.sizes import is_symbolic
@@ -29,6 +29,7 @@ from ..regions import RegionOutput, Wording, is_traced
 from ..trace import current_trace
 from .arrays import NUMPY_OVERLOADS
 from .items import enumerate_items, make_range, reversed_items, zip_items
+from .mathematics import MATH_OVERLOADS
 from .sorting import sort, sorted_
 
 
@@ -243,11 +244,18 @@ def range_(*bounds: Any) -> Any:
     return make_range(bounds, False)
 
 
+def pow_(*args: Any, **named: Any) -> Any:
+    """Python asks the base alone for a power with a modulus, which knows nothing of a traced exponent."""
+    if len(args) + len(named) > 2 and any(isinstance(x, Operand) for x in (*args, *named.values())):
+        refuse_modulus()
+    return builtins.pow(*args, **named)
+
+
 _OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.min: min_, builtins.max: max_, builtins.sum: sum_, builtins.all: all_, builtins.any: any_, builtins.print: print_,
     builtins.int: _number(int, I64), builtins.float: _number(float, F64), builtins.bool: _number(bool, BOOL), builtins.range: range_,
     builtins.enumerate: enumerate_items, builtins.zip: zip_items, builtins.reversed: reversed_items, builtins.map: map_,
-    builtins.filter: filter_, builtins.len: len_, builtins.sorted: sorted_,
+    builtins.filter: filter_, builtins.len: len_, builtins.sorted: sorted_, builtins.pow: pow_,
 }  # fmt: skip
 
 
@@ -256,6 +264,6 @@ def overload(function: Any) -> Callable[..., Any] | None:
     if type(function) is BuiltinMethodType and function.__name__ == "sort" and isinstance(function.__self__, list):
         return partial(sort, function.__self__)
     try:
-        return _OVERLOADS.get(function) or NUMPY_OVERLOADS.get(function)
+        return _OVERLOADS.get(function) or NUMPY_OVERLOADS.get(function) or MATH_OVERLOADS.get(function)
     except TypeError:  # not hashable
         return None

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .rewrite import FunctionRewriter
 
 AG = "ag__"  # the name of the operators in rewritten code
+# functions whose result nothing else refers to, as `out=np.zeros(3)`
+NEW = [[name] for name in ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like")]
 EAGER = frozenset({"sum", "min", "max", "list", "tuple", "sorted"})
 LISTS = (ast.List, ast.Tuple, ast.ListComp)
 COMPARED: dict[type[ast.cmpop], str] = {
@@ -100,12 +102,15 @@ class Expressions(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp(elt=item, generators=generators) as items]) if name in EAGER:
                 if any(generator.ifs for generator in generators):  # the function processes all items at once
                     node.args = [placed(ast.ListComp(item, generators), items)]
+        writes_to_new = any(
+            k.arg == "out" and isinstance(k.value, ast.Call) and dotted_path(k.value.func)[-1:] in NEW for k in node.keywords
+        )
         new = self.visited(node)
         assert isinstance(new, ast.Call)
         path = dotted_path(node.func)
         if len(path) == 1 and path[0] in SCOPED and path[0] not in function.variables and len(node.args) <= SCOPED[path[0]]:
             return self.scoped(path[0], new)
-        if any(k.arg == "out" and isinstance(k.value, ast.Call) for k in node.keywords):
+        if writes_to_new:
             new.func = function.operator("fresh_out", [new.func], node.func)
             return new
         if path == ["super"] and not node.args:

@@ -35,6 +35,8 @@ class Liveness:
         self.ends = ends
         self.own = own
         self.captured = captured_names(body)
+        self.unless_suppressed: dict[ast.With, Names] = {}  # lost to traced regions of the block if it suppresses an exception
+        self.caught: Names = frozenset()  # read if a statement raises, by the handlers and `finally` around it
         self.block(body, always)
 
     def reads(self, usage: Usage) -> Names:
@@ -47,8 +49,9 @@ class Liveness:
         return frozenset(out)
 
     def block(self, stmts: Sequence[ast.stmt], after: Names) -> Names:
+        after |= self.caught
         for stmt in reversed(stmts):
-            after = self.statement(stmt, after)
+            after = self.statement(stmt, after) | self.caught
         return after
 
     def statement(self, stmt: ast.stmt, after: Names) -> Names:
@@ -59,16 +62,9 @@ class Liveness:
             case ast.While() | ast.For():
                 return self.loop(stmt, after)
             case ast.With():
-                inside = self.block(stmt.body, after)
-                for item in reversed(stmt.items):
-                    inside = self.expression(item, inside)
-                return inside
+                return self.managed(stmt, after)
             case ast.Try():
-                last = self.block(stmt.finalbody, after)
-                handlers = [self.handler(h, last) for h in stmt.handlers]
-                # an exception may leave the body anywhere: what handlers and `finally` read stays live throughout
-                caught = last.union(*handlers) if stmt.handlers or stmt.finalbody else frozenset()
-                return self.block(stmt.body, self.block(stmt.orelse, last) | caught) | caught
+                return self.attempt(stmt, after)
             case ast.Match():
                 bodies = [self.block(case.body, after) - Usage.of(case.pattern).binds for case in stmt.cases]
                 tests = [self.reads(Usage.of([case.pattern, *([case.guard] if case.guard else [])])) for case in stmt.cases]
@@ -81,6 +77,34 @@ class Liveness:
             case ast.Assign() | ast.Expr():
                 self.of[stmt] = Live(after)
         return self.expression(stmt, after)
+
+    def attempt(self, stmt: ast.Try, after: Names) -> Names:
+        """An exception may leave the body anywhere: what handlers and `finally` read stays live throughout it."""
+        outer = self.caught
+        last = self.block(stmt.finalbody, after)
+        self.caught = outer | self.block(stmt.finalbody, frozenset())  # an exception that is not caught goes on after it
+        handlers = [self.handler(h, last) for h in stmt.handlers]
+        done = self.block(stmt.orelse, last)
+        self.caught = self.caught.union(*handlers)
+        entered = self.block(stmt.body, done)
+        self.caught = outer
+        last = self.block(stmt.finalbody, after)  # again: `of` is to be that of the way on
+        return entered
+
+    def managed(self, stmt: ast.With, after: Names) -> Names:
+        """`suppress` goes on after the block, wherever it raised. So may others, but rarely: they are taken not to, and checked to be."""
+        outer = self.caught
+        self.caught |= after
+        inside = self.block(stmt.body, after)
+        self.caught = outer
+        if not any(suppresses(item.context_expr) for item in stmt.items):
+            cautious = {node: self.of[node] for node in statements(stmt.body) if isinstance(node, ast.If | ast.While | ast.For)}
+            inside = self.block(stmt.body, after)
+            dropped = (Usage.of(node).binds & (live.after - self.of[node].after) for node, live in cautious.items())
+            self.unless_suppressed[stmt] = frozenset().union(*dropped)
+        for item in reversed(stmt.items):
+            inside = self.expression(item, inside)
+        return inside
 
     def handler(self, handler: ast.ExceptHandler, after: Names) -> Names:
         inside = self.block(handler.body, after) - ({handler.name} if handler.name else set())
@@ -114,6 +138,14 @@ class Liveness:
             case ast.Call(func=ast.Name("range"), args=[ast.Constant(int(count))], keywords=[]):
                 return count > 0 and "range" not in self.own
         return False
+
+
+def suppresses(manager: ast.expr) -> bool:
+    """Whether a context manager is `contextlib.suppress`, after which the program goes on wherever its body raised."""
+    match manager:
+        case ast.Call(func=ast.Name(name) | ast.Attribute(attr=name)):
+            return name == "suppress"
+    return False
 
 
 def captured_names(body: Sequence[ast.stmt]) -> dict[str, set[str]]:

@@ -194,10 +194,21 @@ def dotted_path(node: ast.expr) -> list[str]:
 
 
 def array_written(stmt: ast.stmt) -> str | None:
-    """Return the variable to which a statement like `np.put(x, i, v)` or `np.add.at(x, i, v)` writes, if its function is NumPy's."""
+    """Return the variable that a statement like `np.put(x, i, v)`, `np.add.at(x, i, v)` or `np.add(a, b, out=x)` writes to."""
+    out = output(stmt)
+    if out is not None:
+        return out
     match stmt:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=held, attr=method), args=[ast.Name(id=name), *_])):
             return name if method in MUTATING or (method == "at" and isinstance(held, ast.Attribute)) else None
+    return None
+
+
+def output(stmt: ast.stmt) -> str | None:
+    """Return the variable that a statement `f(..., out=x)` names."""
+    match stmt:
+        case ast.Expr(value=ast.Call(keywords=keywords)):
+            return next((k.value.id for k in keywords if k.arg == "out" and isinstance(k.value, ast.Name)), None)
     return None
 
 

@@ -20,9 +20,10 @@ from ..loops import Loop, emit_for, emit_while
 from ..regions import Attempt, RegionOutput, Wording, is_traced
 from ..trace import Trace, current_trace
 from . import expressions
-from .array_writes import write_array  # noqa: F401 - part of `ag__`
+from .array_writes import write_array, write_out  # noqa: F401 - part of `ag__`
 from .expressions import *  # noqa: F403 - `ag__` is one name
 from .items import Items, Stream, as_items
+from .managers import not_suppressing  # noqa: F401 - part of `ag__`
 from .state import Names, Snapshot, assigned_line, check_arguments, entry, held_in
 from .statements import Choice, LoopState
 

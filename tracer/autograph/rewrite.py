@@ -21,7 +21,7 @@ from .aliases import related_names
 from .expression_rewriter import AG, Expressions, subscript
 from .jumps import Jumps
 from .liveness import Liveness
-from .names import Usage, array_written, blocks, children, free_names, parameters, statements
+from .names import Usage, array_written, blocks, children, free_names, output, parameters, statements
 from .placing import load, placed, store, with_type_params
 
 RESULT = "result"  # the variable of an early return: `result__1`
@@ -126,7 +126,10 @@ class FunctionRewriter:
             case ast.For():
                 return self.for_(stmt)
             case ast.With():
-                items = [ast.withitem(self.expression(i.context_expr), i.optional_vars) for i in stmt.items]
+                managers = [self.expression(i.context_expr) for i in stmt.items]
+                if lost := sorted(self.live.unless_suppressed.get(stmt, ())):
+                    managers = [self.operator("not_suppressing", [m, ast.Constant(", ".join(lost))], m) for m in managers]
+                items = [ast.withitem(m, i.optional_vars) for m, i in zip(managers, stmt.items, strict=True)]
                 return [placed(ast.With(items, self.block(stmt.body)), stmt)]
             case ast.Try():
                 handlers = [placed(ast.ExceptHandler(h.type, h.name, self.block(h.body)), h) for h in stmt.handlers]
@@ -268,10 +271,12 @@ class FunctionRewriter:
     def write_array(self, call: ast.Call, stmt: ast.stmt) -> ast.stmt:
         name = array_written(stmt)
         assert name is not None
-        args = ast.Tuple([self.expression(arg) for arg in call.args[1:]], ast.Load())
-        names: list[ast.expr | None] = [None if k.arg is None else ast.Constant(k.arg) for k in call.keywords]
-        options = ast.Dict(names, [self.expression(k.value) for k in call.keywords])
-        return self.write("write_array", name, [load(name), self.expression(call.func), args, options], stmt)
+        is_output = output(stmt) is not None
+        args = ast.Tuple([self.expression(arg) for arg in (call.args if is_output else call.args[1:])], ast.Load())
+        keywords = [k for k in call.keywords if not (is_output and k.arg == "out")]
+        names: list[ast.expr | None] = [None if k.arg is None else ast.Constant(k.arg) for k in keywords]
+        options = ast.Dict(names, [self.expression(k.value) for k in keywords])
+        return self.write("write_out" if is_output else "write_array", name, [load(name), self.expression(call.func), args, options], stmt)
 
     def write(self, operator: str, name: str, args: list[ast.expr], stmt: ast.stmt) -> ast.stmt:
         """Rewrite a write to an item of a variable, passing on which variables it must not affect.

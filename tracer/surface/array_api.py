@@ -14,7 +14,7 @@ from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import DTYPE_NAMES, DType, as_dtype, computed, normalize_axes, real_dtype, weak_example
 
-from ..convert import to_operand
+from ..convert import of_immutable, to_operand
 from . import elementwise
 from .complex_numbers import conjugate
 from .complex_numbers import imag as imag
@@ -74,15 +74,17 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Operand:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Operand:
-    """Return a copy of an array of another library, imported through DLPack: its owner may write to the original.
+    """Return an array of another library, imported through DLPack: a copy, unless the library marks it as read-only, as JAX does.
 
     >>> aj.from_dlpack(np.array([1.0, 2.0]))
     Tensor([1., 2.], f64[2])
     """
     check_device(device)
-    if copy is False:
+    array = np.from_dlpack(x)
+    changes = array.flags.writeable or isinstance(x, np.ndarray)  # a read-only array of NumPy may be a view of one that is not
+    if changes and copy is False:
         raise BufferError("from_dlpack: adjit arrays are immutable, and the other library may write to its own: a copy is needed")
-    return to_operand(np.from_dlpack(x).copy())
+    return of_immutable(array.copy() if changes or copy else array)
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Operand:

@@ -10,11 +10,13 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.found_sizes import INSTEAD, found_size, shape_of, size_of
+from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import common_dtype
-from adjit.ir.types import F64, as_dtype, as_shape, as_size, float_dtype
+from adjit.ir.types import F64, as_dtype, as_size, float_dtype
 
-from ..convert import numbers, present, to_operand, to_operands
+from ..convert import arithmetic, numbers, present, to_operand, to_operands
 from .shapes import moveaxis
 
 
@@ -32,7 +34,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     """
     check_device(device)
     (value,) = numbers(fill_value, to_operand(0))[:1]
-    return present(ops.full(as_shape(shape, "full"), value, dtype))
+    return present(ops.full(shape_of(shape, "full"), value, dtype))
 
 
 def zeros(shape: Any, dtype: Any = F64, *, device: Any = None) -> Operand:
@@ -91,7 +93,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = F64,
     """
     check_device(device)
     kind = as_dtype(F64 if dtype is None else dtype)
-    return present(ops.eye(as_size(n_rows), None if n_cols is None else as_size(n_cols), as_size(k), kind))
+    return present(ops.eye(size_of(n_rows, "eye"), None if n_cols is None else size_of(n_cols, "eye"), as_size(k), kind))
 
 
 def identity(n: int, /, dtype: Any = F64) -> Operand:
@@ -111,7 +113,19 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     (Tensor([0, 1, 2], i64[3]), Tensor([0.  , 0.25, 0.5 , 0.75], f64[4]))
     """
     check_device(device)
+    start, stop, step = (np.asarray(x)[()] if isinstance(x, Operand) and not isinstance(x, Value) else x for x in (start, stop, step))
+    if any(isinstance(x, Value) for x in (start, stop, step)):
+        return range_found(0 if stop is None else start, start if stop is None else stop, step, dtype)
     return present(ops.arange(start, stop, step, dtype))
+
+
+def range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Operand:
+    """Return `arange` of traced bounds, as many numbers as there are when the function runs."""
+    first, last, by = (ops.cast(x, common_dtype(*arithmetic(start, stop, step))) for x in to_operands(start, stop, step))
+    steps = ops.ceil(ops.div(ops.sub(last, first), by))
+    count = found_size(ops.maximum(steps, 0.0), f"arange: traced values decide on the number of elements; {INSTEAD}")
+    kind = first.type.dtype if dtype is None else as_dtype(dtype)
+    return ops.cast(first, kind) + ops.iota((count,), 0, kind) * ops.cast(ops.sub(ops.add(first, by), first), kind)
 
 
 def linspace(
@@ -126,7 +140,7 @@ def linspace(
     Tensor(1.5, f64[])
     """
     check_device(device)
-    num = operator.index(num)
+    num = size_of(num, "linspace")
     intervals = num - 1 if endpoint else num
     ends = numbers(start, stop)
     dtype_of_points = float_dtype(common_dtype(*ends))

@@ -13,6 +13,7 @@ from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.records import NamedTuple
+from adjit.ir.tracebacks import lookup
 from adjit.ir.types import F64, normalize_axis
 
 from ..convert import pick, present, to_operand, to_operands
@@ -50,12 +51,13 @@ if TYPE_CHECKING:
     )
 
 
+@lookup
 def __getattr__(name: str) -> Any:
     if name in __all__:
         from . import spectral  # noqa: PLC0415 - few programs use it
 
         return getattr(spectral, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module 'aj.linalg' has no attribute {name!r}; those of NumPy that it has are in dir(aj.linalg)")
 
 
 def __dir__() -> list[str]:

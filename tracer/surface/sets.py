@@ -1,7 +1,7 @@
 """Indices of nonzero elements, and set operations.
 
-The length of the results depends on values. If these are known, results have that length, as in NumPy; for traced values it is given by
-`size=`: shorter results are padded, longer ones are truncated.
+The length of the results depends on values. For traced ones it is found when the function runs (`ir.found_sizes`), or given by `size=`:
+shorter results are padded, longer ones are truncated.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.found_sizes import found_size
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.records import NamedTuple
 from adjit.ir.types import I64, normalize_axis
@@ -73,18 +74,29 @@ def argwhere(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> Oper
 
 def positions(mask: Operand, what: str, size: int | None, fill: Any) -> Operand:
     """Return the indices where a vector is True, in order."""
-    if size is None:
-        if not isinstance(mask, Concrete):
-            raise UnsupportedError(
-                f"{what}: the shape of its result depends on values that are not known while tracing; say how many there can be, with "
-                f"adjit.{what}(..., size=n), or mask with np.where(condition, a, b)"
-            )
+    if size is None and isinstance(mask, Concrete):
         return present(Concrete(np.flatnonzero(mask.buffer)))
+    if size is None:
+        return found_positions(
+            mask,
+            f"{what}: the shape of its result depends on values that are not known while tracing; say how many there can be, with "
+            f"adjit.{what}(..., size=n), or mask with np.where(condition, a, b)",
+        )
     n = mask.shape[0]
-    order = ops.argsort(ops.cast(ops.logical_not(mask), np.dtype("i1")), 0)  # stable: True elements come first, in order
+    order = _true_first(mask)
     if size > n:
         order = ops.pad(order, [0], [size - n])
     return ops.where(ops.less(ops.iota((size,), 0), ops.sum(mask)), ops.slice_(order, [slice(size)]), fill)
+
+
+def found_positions(mask: Operand, otherwise: str) -> Operand:
+    """Return the indices where a vector is True, as many as there are when the function runs."""
+    return ops.slice_(_true_first(mask), [slice(found_size(ops.sum(mask), otherwise))])
+
+
+def _true_first(mask: Operand) -> Operand:
+    """Return the indices of a vector, those where it is True first, each kind in order: the sort is stable."""
+    return ops.argsort(ops.cast(ops.logical_not(mask), np.dtype("i1")), 0)
 
 
 def chosen(values: Operand, mask: Operand, what: str, size: int | None, fill: Any) -> Operand:

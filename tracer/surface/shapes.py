@@ -11,6 +11,8 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
+from adjit.ir.found_sizes import shape_of, size_of, sizes_in
+from adjit.ir.func import Value
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import as_dtype, as_shape, broadcast_shapes, normalize_axes, normalize_axis
@@ -26,8 +28,8 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Ope
             [3, 4]], i64[2,2])
     """
     if order == "F":
-        return ops.transpose(ops.reshape(ops.transpose(to_operand(x)), tuple(reversed(as_sizes(shape)))))
-    return ops.reshape(to_operand(x), shape)
+        return ops.transpose(ops.reshape(ops.transpose(to_operand(x)), tuple(reversed(as_sizes(sizes_in(shape, "reshape"))))))
+    return ops.reshape(to_operand(x), sizes_in(shape, "reshape"))
 
 
 def as_sizes(shape: Any) -> tuple[int, ...]:
@@ -160,7 +162,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Operand:
     Tensor([[1, 2],
             [1, 2]], i64[2,2])
     """
-    operand, wanted = to_operand(x), as_shape(shape, "broadcast_to")
+    operand, wanted = to_operand(x), shape_of(shape, "broadcast_to")
     if broadcast_shapes("broadcast_to", operand.shape, wanted) != wanted:
         raise ShapeError(f"broadcast_to: {operand.type} does not broadcast to {list(wanted)}")
     return ops.broadcast_to(operand, wanted)
@@ -422,7 +424,7 @@ def tile(x: Any, repeats: Any, /) -> Operand:
             [1, 2, 1, 2]], i64[2,4])
     """
     x = to_operand(x)
-    counts = as_shape(repeats, "tile")
+    counts = shape_of(repeats, "tile")
     counts = (1,) * (x.ndim - len(counts)) + counts
     shape = (1,) * (len(counts) - x.ndim) + x.shape
     wide = ops.reshape(x, tuple(m for n in shape for m in (1, n)))
@@ -431,16 +433,16 @@ def tile(x: Any, repeats: Any, /) -> Operand:
 
 
 def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
-    """Return an array that repeats each element along an axis; the counts are static.
+    """Return an array that repeats each element along an axis.
 
     >>> aj.repeat([1, 2], [1, 3])
     Tensor([1, 2, 2, 2], i64[4])
     """
     x = to_operand(x)
     x, axis = along(x if x.ndim else ops.reshape(x, 1), axis, "repeat")  # a scalar has one axis here, as in NumPy
-    if isinstance(repeats, Operand):
-        repeats = np.asarray(repeats)  # raises for a traced value: sizes are static
-    counts = np.broadcast_to(repeats, (x.shape[axis],)) if np.ndim(repeats) else operator.index(repeats)
+    if isinstance(repeats, Operand) and not (isinstance(repeats, Value) and not repeats.type.shape):
+        repeats = np.asarray(repeats)  # raises for traced counts of each element
+    counts = np.broadcast_to(repeats, (x.shape[axis],)) if np.ndim(repeats) else size_of(repeats, "repeat")
     if isinstance(counts, int):
         wide = ops.reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))
         wide = ops.broadcast_to(wide, (*x.shape[: axis + 1], counts, *x.shape[axis + 1 :]))

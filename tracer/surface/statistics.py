@@ -11,6 +11,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
+from adjit.ir.found_sizes import found_size
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.types import C128, F64, I64, as_dtype, kept_shape, normalize_axes
 
@@ -192,7 +193,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Operand:
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
-    """Return the count of each integer from 0 on. If x is traced, `minlength` is the length of the result, and other integers raise.
+    """Return the count of each integer from 0 on. If x is traced, a `minlength` is the length of the result, and larger integers raise.
 
     >>> aj.bincount([0, 1, 1, 3])
     Tensor([1, 2, 0, 1], i64[4])
@@ -205,8 +206,11 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
     check_not_negative(x, "bincount: the integers must not be negative")
     if isinstance(x, Concrete):
         minlength = builtins.max(minlength, int(x.buffer.max()) + 1 if x.buffer.size else 0)
-    elif not minlength:
-        raise UnsupportedError("bincount: shapes are static; say with minlength= how many numbers there can be")
+    elif not minlength and x.shape[0]:
+        minlength = found_size(
+            ops.add(ops.max(x), 1),
+            "bincount: the largest number decides on the shape of the result; say with minlength= how many numbers there can be",
+        )
     weighted = weights is not None and x.shape[0] > 0  # of nothing, NumPy counts integers
     amounts = ops.cast(to_operands(x, weights)[1], F64) if weighted else ops.full(x.shape, 1, I64)
     return ops.additem(ops.full((minlength,), 0, amounts.dtype), x, amounts)

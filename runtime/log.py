@@ -1,0 +1,157 @@
+"""The log of an eager tape: an entry for each op, and the structure that the entries form.
+
+Entries are written as ops are called, with as little work as possible: an argument may be a Python number, and operands of an elementwise
+op may have different shapes, as NumPy broadcasts them. `statements` makes of them what the rest of adjit works with, when a derivative is
+asked for: statements of the IR, with literals and broadcasts.
+
+The structure says everything about the entries but the numbers in the arrays: which op each of them is, and where its arguments come from.
+Tapes of equal structure have the same backward program (see `backward.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, Sequence
+from itertools import count
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from adjit.ir.func import Stmt
+from adjit.ir.location import Location
+from adjit.ir.operand import Concrete, Literal, Operand
+from adjit.ir.ops.arithmetic import Add, Div, Sub
+from adjit.ir.ops.base import REGISTRY, Op, with_attributes
+from adjit.ir.ops.maps import Mul
+from adjit.ir.ops.shape import Broadcast
+from adjit.ir.types import TensorType, as_dtype
+
+Entry: TypeAlias = tuple[Op, tuple[Any, ...], tuple[Operand, ...]]  # op, arguments (operands and Python numbers), results
+Ref: TypeAlias = Hashable  # where an argument comes from: the number of a watched value, or what is known of a constant
+
+OPS = 10_000  # whose numbers are remembered
+
+LINEAR: tuple[type[Op], ...] = (Add, Sub, Mul, Div)  # their rules do not look at the value of a literal: programs take it as a parameter
+
+
+@with_attributes
+class Chain(Op, abstract=True):
+    """Several ops of one operand, one after the other, as a single entry: what an index does."""
+
+    parts: tuple[Op, ...]
+
+    name: ClassVar[str] = "chain"
+
+
+class Log:
+    """The entries of one tape, and the values that it watches."""
+
+    __slots__ = ("entries", "structure", "numbers", "roots", "lost", "taken", "places", "constants", "is_plain")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.structure: list[Hashable] = []
+        # by id, the numbers of watched values: that of the entry that computed it, or -1, -2, … for those that `watch` was called with
+        self.numbers: dict[int, Ref] = {}
+        self.roots: list[Operand] = []  # the latter; as the entries, they keep ids unique
+        self.lost: dict[int, Operand] = {}  # values that depend on watched ones without a derivative
+        self.taken: dict[int, Any] = {}  # numbers and arrays that were extracted, by id
+        self.places: dict[int, Location | None] = {}  # the user's lines of entries with results that have no derivatives
+        self.constants: set[int] = set()  # ids of tensors that were arguments when they were not watched
+        self.is_plain = True  # whether the structure describes all entries: not if there is a function of the user's among them
+
+    def watch(self, x: Operand) -> None:
+        if id(x) not in self.numbers:
+            # a derivative by what was an argument before it was watched is one by that argument, which the structure does not say
+            self.is_plain = self.is_plain and isinstance(x, Concrete) and id(x) not in self.constants
+            self.roots.append(x)
+            self.numbers[id(x)] = -len(self.roots)
+
+    def add(self, op: Op, args: tuple[Any, ...], results: tuple[Operand, ...]) -> None:
+        """Note an op on some watched value. Results of a floating-point type are watched from here on."""
+        at = len(self.entries)
+        if REGISTRY.get(op.name) is not type(op) or not all(isinstance(a, Concrete | Literal) for a in args):
+            self.is_plain = False
+        elif self.is_plain:
+            numbers = self.numbers
+            self.structure.append((number_of(op), *[numbers[id(a)] if id(a) in numbers else self.constant(op, a) for a in args]))
+        self.entries.append((op, args, results))
+        several = len(results) > 1
+        for k, result in enumerate(results):
+            if result.type.is_inexact:
+                self.numbers[id(result)] = (at + 1, k) if several else at + 1
+
+    def constant(self, op: Op, x: Any) -> Ref:
+        """What the structure says about an argument that is not watched."""
+        if isinstance(x, Concrete):
+            self.constants.add(id(x))
+            return (x.buffer.dtype.num, x.buffer.shape)
+        if isinstance(op, LINEAR):
+            return None
+        return (x.type, x.value.tobytes()) if isinstance(x, Literal) else (type(x), np.float64(x).tobytes())
+
+    def statements(self) -> list[Stmt]:
+        out: list[Stmt] = []
+        for at, (op, args, results) in enumerate(self.entries):
+            out += expanded(op, tuple(operand(a, results[0].type) for a in args), results, evaluated, self.numbers)
+            if at in self.places:
+                out[-1].location = self.places[at]
+        return out
+
+
+_numbers: dict[Op, int] = {}
+_next = count(1)
+
+
+def number_of(op: Op) -> int:
+    """A number for an op: equal ops have the same, unless there were many others in between, and different ops never have."""
+    found = _numbers.get(op)
+    if found is None:
+        if len(_numbers) >= OPS:
+            _numbers.clear()
+        found = _numbers.setdefault(op, next(_next))
+    return found
+
+
+LINEAR_NUMBERS = frozenset(number_of(op()) for op in LINEAR)
+
+
+def operand(x: Any, type: TensorType) -> Operand:
+    """An argument as an operand. `type` is that of the result, whose dtype and shape a number takes."""
+    return x if isinstance(x, Operand) else Literal(x, type)
+
+
+def evaluated(op: Op, x: Operand) -> Operand:
+    """A view of a tensor."""
+    assert isinstance(x, Concrete)
+    out = object.__new__(type(x))
+    out.buffer = op.evaluate(x.buffer)
+    out.type = TensorType(as_dtype(out.buffer.dtype), out.buffer.shape)
+    return out
+
+
+def expanded(
+    op: Op,
+    args: tuple[Operand, ...],
+    results: tuple[Operand, ...],
+    view: Callable[[Op, Operand], Operand],
+    watched: Container[int] | None = None,
+) -> Sequence[Stmt]:
+    """The statements of an entry; `view` makes the values in between. Those of constants are left out, if the ids of others are given."""
+    out: list[Stmt] = []
+    if isinstance(op, Chain):
+        (x,) = args
+        for part in op.parts[:-1]:
+            x, before = view(part, x), x
+            out.append(Stmt(part, (before,), (x,)))
+        return [*out, Stmt(op.parts[-1], (x,), results)]
+    if op.is_elementwise:
+        shape = results[0].type.shape
+        if any(a.type.shape != shape for a in args):
+            spread = Broadcast(shape)
+            wide = tuple(a if a.type.shape == shape else view(spread, a) for a in args)
+            out = [
+                Stmt(spread, (a,), (w,)) for a, w in zip(args, wide, strict=True) if a is not w and (watched is None or id(a) in watched)
+            ]
+            args = wide
+    out.append(Stmt(op, args, results))
+    return out

@@ -1,0 +1,34 @@
+"""Context managers in traced programs: one that suppresses an exception, where the rewriting relies on that it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjit.ir.errors import TraceError
+
+from ..frames import user_location
+from ..trace import current_trace
+
+
+def not_suppressing(manager: Any, names: str) -> NotSuppressing:
+    return NotSuppressing(manager, names)
+
+
+class NotSuppressing:
+    """A context manager that must let exceptions pass: after it, the names would have other values than Python gives them."""
+
+    def __init__(self, manager: Any, names: str) -> None:
+        self.manager = manager
+        self.names = names
+
+    def __enter__(self) -> Any:
+        return type(self.manager).__enter__(self.manager)
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+        suppressed = type(self.manager).__exit__(self.manager, kind, error, traceback)
+        if suppressed and kind is not None and current_trace() is not None:
+            raise TraceError(
+                f"a context manager ({type(self.manager).__name__}) suppresses {kind.__name__} here, after which `{self.names}` would not "
+                "be what a branch or loop of the block has bound; catch the exception with try, or with contextlib.suppress"
+            ).at(user_location()) from error
+        return suppressed

@@ -1,6 +1,6 @@
 """The table of programs and random ones, compiled: values, gradients and second derivatives against eager runs and finite differences.
 
-`ADJIT_PROGRAMS=1000` runs as many random programs; the default keeps the suite quick.
+`ADJIT_PROGRAMS=1000` runs a fifth as many random programs, for each is compiled with its gradient at several points.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.autograph.programs import PROGRAMS, Program
 from tests.autograph.test_random import INPUTS, ListWriter, Writer
 from tests.autograph.test_random import compiled as executed
 
-COUNT = int(os.environ.get("ADJIT_PROGRAMS", "30"))  # of random programs
+COUNT = int(os.environ.get("ADJIT_PROGRAMS", "150")) // 5  # of random programs
 SMOOTH = [p for p in PROGRAMS if p.differentiable]
 
 # these put numbers into NumPy arrays: run eagerly, that is where a tape loses them

@@ -10,7 +10,7 @@ import pytest
 
 from adjit.codegen.compile import compile_func
 from adjit.ir import ops
-from adjit.ir.errors import CheckError, DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError, UnsupportedError
+from adjit.ir.errors import CheckError, DTypeError, IndexingError, OutOfBoundsError, ShapeError, TraceError
 from adjit.ir.interpreter import run
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.base import Array, apply
@@ -125,7 +125,6 @@ def operand(*shape: int) -> Operand:
         (lambda: ops.getitem(operand(3), (..., ...)), IndexingError, "ellipsis"),
         (lambda: ops.getitem(operand(3), [np.nan]), IndexingError, r"f64\[1\] cannot index: indices are integers"),
         (lambda: ops.getitem(operand(3), "a"), IndexingError, "'a' is not an index"),
-        (lambda: ops.getitem(operand(3), True), UnsupportedError, "bool"),
         (lambda: ops.getitem(operand(3), np.ones(2, bool)), IndexingError, r"mask of shape \[2\]"),
         (lambda: ops.getitem(operand(3), slice(None, None, 0)), ShapeError, "step"),
         (lambda: ops.setitem(operand(3, 2), 0, np.ones(3)), ShapeError, r"f64\[3\] does not fit \[0\] of f64\[3,2\]"),

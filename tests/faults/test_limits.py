@@ -17,9 +17,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are set 
 ALL = [*range(0, 1000, 20), 1500] if os.environ.get("ADJIT_FUZZ") else []  # megabytes: every step, by a switch
 
 TRAINING = """
-import faulthandler, os, resource, signal, sys, threading, time
+import faulthandler, os, resource, signal, sys, threading, time, warnings
 faulthandler.enable()
 import numpy as np, adjit as aj
+warnings.simplefilter("ignore", aj.SlowCompilationWarning)  # how long that takes depends on the machine
 
 def address_space():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize")) * 1024

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .function import Function
 
 MAX_ROUTES = 8
+PATIENCE = 20  # calls through Python while the entry is compiled: a busy caller leaves too little of the GIL to the thread that compiles
 
 
 class Shortcut:
@@ -35,6 +36,7 @@ class Shortcut:
         self._entry: Entry | None = None
         self._routes: list[tuple[ConcreteFunction, Route]] = []
         self._lock = new_lock()
+        self._delayed = 0  # calls that went through Python because the entry was not there
 
     def add(self, args: tuple[Any, ...], concrete: ConcreteFunction) -> None:
         """Add a route for a specialisation if it and the arguments of its call qualify."""
@@ -88,6 +90,7 @@ class Shortcut:
     def refresh(self) -> None:
         """Before a call that goes through Python: create the native entry if it has been compiled meanwhile, or start compiling it.
 
+        A function that is called again and again waits for it.
         Let it look for names outside of the function where they are now, if it found something else.
         """
         if self._entry is None:
@@ -102,8 +105,10 @@ class Shortcut:
 
         if not is_ready():
             begin()
-            return
-        with self._lock:
+            self._delayed += 1
+            if self._delayed < PATIENCE:
+                return
+        with self._lock:  # waits if it is still being compiled
             if self._entry is None:
                 self._create()
 

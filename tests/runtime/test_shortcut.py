@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
 import sys
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -388,3 +391,20 @@ def test_hundreds_of_arrays_and_variables_go_the_short_way() -> None:
     other = step({name: [np.array(x[0])] for name, x in tree.items()})  # others of the same kind
     assert list(other) == list(tree)
     assert step.trace_count == 1
+
+
+def test_a_busy_caller_waits_for_the_entry(tmp_path: Path) -> None:
+    """Nothing is on the disk, and calls that follow each other leave hardly any time to the thread that compiles."""
+    program = """
+import numpy as np, adjit as aj
+from adjit.runtime.shortcut import PATIENCE
+f, x = aj.function(lambda x: 2.0 * x + 1.0), np.ones(8)
+f(x)
+assert type(type(f).__call__).__name__ == "function"
+for _ in range(PATIENCE):
+    f(x)
+print(type(type(f).__call__).__name__)
+"""
+    env = {**os.environ, "ADJIT_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout.strip() == "builtin_function_or_method"

@@ -130,11 +130,12 @@ class ArrayMethods(InPlace):
 
     def __getitem__(self, key: Any) -> Operand:
         try:
+            x: Operand = self
             if has_traced_mask(key):
-                key = with_positions(self, key)
+                x, key = with_positions(x, key)
             if has_traced_slice(key):
-                return ops.getitem(*taken(self, key))
-            return ops.getitem(self, key)
+                x, key = taken(x, key)
+            return ops.getitem(x, key)
         except Exception as error:
             trim(error)
             raise

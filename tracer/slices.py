@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from adjit.ir import ops
 from adjit.ir.active import current_builder
 from adjit.ir.builder import Builder
@@ -34,25 +36,43 @@ def has_traced_slice(key: Any) -> bool:
 
 def has_traced_mask(key: Any) -> bool:
     parts = key if type(key) is tuple else (key,)
-    return any(isinstance(part, Value) and part.type.dtype == BOOL and part.type.shape for part in parts)
+    return any(isinstance(part, Value) and part.type.dtype == BOOL for part in parts)
 
 
-def with_positions(x: Operand, key: Any) -> Any:
-    """Return the key with the positions of the elements that traced masks select in the place of these masks."""
+def with_positions(x: Operand, key: Any) -> tuple[Operand, Any]:
+    """Return an array and a key that select what x[key] does, with positions in the place of traced masks.
+
+    A single bool selects all or nothing of a new axis of size 1.
+    """
+    given = key if type(key) is tuple else (key,)
     parts: list[Any] = []
-    for part in key if type(key) is tuple else (key,):
+    for at, part in enumerate(given):
         if not has_traced_mask(part):
             parts.append(part)
             continue
-        axis = sum(p is not None for p in parts)
-        if Ellipsis not in [p for p in parts if p is Ellipsis] and part.type.shape != x.type.shape[axis : axis + len(part.type.shape)]:
-            return key  # `getitem` says what is wrong with it
         otherwise = (
             f"getitem: [{part.type}] of {x.type}: how many elements a traced mask selects is not known while tracing; use "
             "where(mask, a, b) instead, or say how many there can be, with adjit.extract(mask, x, size=n)"
         )
-        parts += indexing.unravel_index(sets.found_positions(ops.reshape(part, -1), otherwise), part.type.shape)
-    return tuple(parts)
+        axis = sum(axes_taken(p) for p in parts)
+        if any(p is Ellipsis for p in parts):
+            axis = len(x.type.shape) - sum(axes_taken(p) for p in given[at:])
+        if axis < 0 or part.type.shape != x.type.shape[axis : axis + len(part.type.shape)]:
+            return x, key  # `getitem` says what is wrong with it
+        if not part.type.shape:
+            x = ops.reshape(x, (*x.type.shape[:axis], 1, *x.type.shape[axis:]))
+        parts += indexing.unravel_index(sets.found_positions(ops.reshape(part, -1), otherwise), part.type.shape or (1,))
+    return x, tuple(parts)
+
+
+def axes_taken(part: Any) -> int:
+    """Return how many axes of the array a part of a key stands for; a mask stands for as many as it has."""
+    if part is None or part is Ellipsis:
+        return 0
+    given = part if isinstance(part, slice | int | Operand) else np.asarray(part)
+    if isinstance(given, bool) or getattr(getattr(given, "dtype", None), "kind", "") == "b":
+        return np.ndim(given)
+    return 1
 
 
 def taken(x: Operand, key: Any) -> tuple[Operand, Any]:

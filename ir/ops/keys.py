@@ -140,7 +140,7 @@ def traced_mask(x: Operand, key: Any) -> Operand | None:
         return None
     mask = as_operand(key)
     shape = mask.type.shape
-    if mask.type.dtype != BOOL or not shape or known(mask):
+    if mask.type.dtype != BOOL or known(mask):
         return None
     if shape != x.type.shape[: len(shape)]:
         sizes = list(x.type.shape[: len(shape)])

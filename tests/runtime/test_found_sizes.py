@@ -51,6 +51,21 @@ def slices(x, i, j):
     return x[i:j], x[:j].sum(), x[i:], x[-i:], x[:-i], x[i:j].reshape(-1, 1), np.repeat(x, i), np.tile(x, j), np.outer(x, x)[i:j, :j]
 
 
+def repeated(x, m, k):
+    return (
+        np.repeat(x, k),
+        np.repeat(m[:3], k[:3], axis=0),
+        np.repeat(m, k[:1], axis=1),
+        np.repeat(x, [k[0], 1, 2, 0, k[1]]).sum(),
+        x.repeat(k),
+    )
+
+
+def single_bools(m, a):
+    b = a > 0
+    return m[b], m[b, 0], m[:, b], m[1, :, b], m[..., b], m[b, [1]], m[True, b], m[b, None, 1:, 0], a[b]
+
+
 def reshaped(x, n):
     return (np.arange(12.0) * x).reshape(n, -1), np.broadcast_to(x, (n, 2))
 
@@ -94,6 +109,8 @@ CASES: dict[Callable[..., Any], list[tuple[Any, ...]]] = {
     distinct: [(np.array([3.0, 1.0, 2.0, 3.0]),), (np.array([3.0, 1.0, 1.0, 1.0]),), (np.ones(4),)],
     created: [(2.0, 3), (2.0, 5), (3.0, 4), (1.0, 1), (1.0, 0), (1.0, 7)],
     slices: [(X, 1, 3), (X, 2, 4), (X, 1, 5), (X, 3, 2), (X, 2, 99), (X, 1, 4)],
+    repeated: [(X, M, np.array(k)) for k in ([1, 0, 2, 3, 0], [0, 0, 0, 0, 0], [4, 1, 0, 0, 1], [1, 1, 1, 1, 1], [0, 2, 0, 9, 0])],
+    single_bools: [(M, np.float64(1)), (M, np.float64(-1)), (-M, np.float64(1))],
     reshaped: [(2.0, 3), (2.0, 4), (2.0, 6)],
     branches: [(X, 1.0), (X, -1.0), (X, 2.0), (X, -1.0)],
     early_return: [(X, 1.0), (X, -1.0), (X, 1.0)],
@@ -178,6 +195,15 @@ def test_errors_are_those_of_the_call() -> None:
         product(-X, np.ones(3))
     with pytest.raises(ValueError, match="negative dimensions"):
         aj.function(lambda n: np.zeros(n))(-1)
+    repeated = aj.function(np.repeat)
+    for counts, message in (
+        ([1, -1], "the counts must not be negative"),
+        ([1, 2, 3], "has a count for each"),
+        ([1.0, 2.0], "must be integers"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            repeated(np.ones(2), np.array(counts))
+    np.testing.assert_array_equal(repeated(np.ones(0), np.array([], int)), np.ones(0))
     last = aj.function(lambda x: x[x > 0][4])
     assert last(np.abs(X)) == 0.1
     with pytest.raises(IndexError, match="index 4 is out of bounds"):

@@ -57,6 +57,11 @@ def test_traced_arrays_and_gradients() -> None:
     np.testing.assert_allclose(aj.grad(f)(X), expected)
 
 
-def test_a_traced_bool_has_no_size() -> None:
-    with pytest.raises(aj.TraceError, match="how many elements a traced mask selects"):
-        aj.function(lambda x: x[x[0, 0, 0] > 0.0])(X)
+def test_traced_bools() -> None:
+    """What they select is found when the function runs; what they write needs no size."""
+    for key in (1.0, -1.0):
+        selected = aj.function(lambda x, a: x[a > 0.0])(X, key)
+        np.testing.assert_array_equal(selected, X[key > 0.0], strict=True)
+        new = aj.function(lambda x, a: (x.at[a > 0.0].set(7.0), x.at[a > 0.0].add(x), x.at[a > 0.0].set(x[:1] * 2.0)))(X, key)
+        taken = key > 0.0
+        np.testing.assert_array_equal(new, [np.where(taken, 7.0, X), np.where(taken, 2.0 * X, X), np.where(taken, 2.0 * X[:1], X)])

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError
-from adjit.ir.found_sizes import shape_of, size_of, sizes_in
+from adjit.ir.errors import DTypeError, ShapeError
+from adjit.ir.found_sizes import INSTEAD, found_size, shape_of, size_of, sizes_in
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.sizes import is_symbolic
-from adjit.ir.types import as_dtype, as_shape, broadcast_shapes, normalize_axes, normalize_axis
+from adjit.ir.types import I64, as_dtype, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 
-from ..convert import along, counting, pick, present, to_operand, to_operands
+from ..convert import along, array_of_list, counting, pick, present, to_operand, to_operands
+from .range_checks import check_not_negative
 
 
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Operand:
@@ -433,18 +434,36 @@ def tile(x: Any, repeats: Any, /) -> Operand:
 
 
 def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
-    """Return an array that repeats each element along an axis.
+    """Return an array that repeats each element along an axis. With traced counts, the size of the result is found when the function runs.
 
     >>> aj.repeat([1, 2], [1, 3])
     Tensor([1, 2, 2, 2], i64[4])
     """
     x = to_operand(x)
     x, axis = along(x if x.ndim else ops.reshape(x, 1), axis, "repeat")  # a scalar has one axis here, as in NumPy
-    if isinstance(repeats, Operand) and not (isinstance(repeats, Value) and not repeats.type.shape):
-        repeats = np.asarray(repeats)  # raises for traced counts of each element
+    repeats = array_of_list(repeats)
+    if isinstance(repeats, Value) and repeats.type.shape:
+        return pick(x, (*[slice(None)] * axis, positions_of_counts(repeats, x.shape[axis])))
+    if isinstance(repeats, Operand) and not isinstance(repeats, Value):
+        repeats = np.asarray(repeats)
     counts = np.broadcast_to(repeats, (x.shape[axis],)) if np.ndim(repeats) else size_of(repeats, "repeat")
     if isinstance(counts, int):
         wide = ops.reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))
         wide = ops.broadcast_to(wide, (*x.shape[: axis + 1], counts, *x.shape[axis + 1 :]))
         return ops.reshape(wide, (*x.shape[:axis], x.shape[axis] * counts, *x.shape[axis + 1 :]))
     return pick(x, (*[slice(None)] * axis, np.repeat(np.arange(x.shape[axis]), counts)))
+
+
+def positions_of_counts(counts: Operand, size: int) -> Operand:
+    """Return 0, 1, … size-1, each as often as the traced counts say."""
+    if counts.dtype.kind not in "iu":
+        raise DTypeError(f"repeat: the counts must be integers, not {counts.type}")
+    if counts.shape not in ((1,), (size,)):
+        raise ShapeError(f"repeat: {counts.type} has a count for each of {counts.shape}, but the axis has {size} elements")
+    counts = ops.broadcast_to(ops.cast(counts, I64), (size,))
+    if not size:
+        return counts
+    check_not_negative(counts, "repeat: the counts must not be negative")
+    total = found_size(ops.sum(counts), f"repeat: traced counts decide on the size of the result; {INSTEAD}")
+    ends = ops.additem(ops.full((total + 1,), 0, I64), ops.cumsum(counts, 0), 1)  # how many elements end before each place
+    return ops.cumsum(ops.slice_(ends, [slice(0, total)]), 0)

@@ -118,3 +118,33 @@ def extremes_of_a_growing_list(x):
         ys.append(math.nan if k == 1 else x - k)
         k += 1
     return max(ys), min(ys)
+
+
+@effect((np.array([1.0, 2.0, -1.0]), 1), (np.array([-1.0, 2.0]), 2), (np.array([1.0]), 5))
+def every_case_binds_a_name_after_a_traced_break(x, n):
+    y = 0.0
+    for v in x:
+        if v < 0:
+            break
+        match n:
+            case 1:
+                t = v * 2
+            case 2 | 3:
+                t = v * 3
+            case _:
+                t = v
+        y = y + t
+    return y
+
+
+@effect((np.array([1.0, 2.0, 3.0]), 1), (np.array([4.0, 2.0]), 2), (np.array([1.0]), 5))
+def some_cases_keep_the_value_of_the_iteration_before(x, n):
+    y = t = 0.0
+    for v in x:
+        match n:
+            case 1 if v > 1.5:
+                t = v * 2
+            case 2:
+                t = t + v
+        y = y + t
+    return y, t

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from adjit.ir.records import NamedTuple
 
 from .names import Usage, free_names, statements
+from .patterns import is_irrefutable
 
 Names = frozenset[str]
 
@@ -66,9 +67,13 @@ class Liveness:
             case ast.Try():
                 return self.attempt(stmt, after)
             case ast.Match():
-                bodies = [self.block(case.body, after) - Usage.of(case.pattern).binds for case in stmt.cases]
-                tests = [self.reads(Usage.of([case.pattern, *([case.guard] if case.guard else [])])) for case in stmt.cases]
-                return self.reads(Usage.of(stmt.subject)) | after.union(*bodies, *tests)
+                rest = after  # what is read if no case so far matches
+                for case in reversed(stmt.cases):
+                    body = self.block(case.body, after) - Usage.of(case.pattern).binds
+                    if case.guard or not is_irrefutable(case.pattern):
+                        body |= rest | self.reads(Usage.of([case.pattern, *([case.guard] if case.guard else [])]))
+                    rest = body
+                return self.reads(Usage.of(stmt.subject)) | rest
             case ast.Return():
                 return self.expression(stmt, frozenset())
             case ast.AugAssign():

@@ -69,10 +69,10 @@ def axes_taken(part: Any) -> int:
     """Return how many axes of the array a part of a key stands for; a mask stands for as many as it has."""
     if part is None or part is Ellipsis:
         return 0
-    given = part if isinstance(part, slice | int | Operand) else np.asarray(part)
-    if isinstance(given, bool) or getattr(getattr(given, "dtype", None), "kind", "") == "b":
-        return np.ndim(given)
-    return 1
+    if isinstance(part, bool):
+        return 0
+    array = part if isinstance(part, Operand | np.ndarray) else np.asarray(part) if isinstance(part, list | tuple) else None
+    return len(array.shape) if array is not None and array.dtype.kind == "b" else 1
 
 
 def taken(x: Operand, key: Any) -> tuple[Operand, Any]:

@@ -67,9 +67,7 @@ def with_positions(x: Operand, key: Any) -> tuple[Operand, Any]:
 
 def axes_taken(part: Any) -> int:
     """Return how many axes of the array a part of a key stands for; a mask stands for as many as it has."""
-    if part is None or part is Ellipsis:
-        return 0
-    if isinstance(part, bool):
+    if part is None or part is Ellipsis or isinstance(part, bool | np.bool_):
         return 0
     array = part if isinstance(part, Operand | np.ndarray) else np.asarray(part) if isinstance(part, list | tuple) else None
     return len(array.shape) if array is not None and array.dtype.kind == "b" else 1

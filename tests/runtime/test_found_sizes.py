@@ -63,7 +63,7 @@ def repeated(x, m, k):
 
 def single_bools(m, a):
     b = a > 0
-    return m[b], m[b, 0], m[:, b], m[1, :, b], m[..., b], m[b, [1]], m[True, b], m[b, None, 1:, 0], a[b]
+    return m[b], m[b, 0], m[:, b], m[1, :, b], m[..., b], m[b, [1]], m[True, b], m[np.True_, b], m[b, None, 1:, 0], a[b]
 
 
 def reshaped(x, n):

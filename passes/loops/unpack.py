@@ -323,8 +323,8 @@ class _Unpacking:
     def indexed(self, stmt: Stmt) -> None:
         """Element by element: rows of operands that are not indexed are indexed too."""
         x, *rest = stmt.args
-        if isinstance(stmt.op, Gather) and id(stmt.result) in self.whole:  # a row that is indexed in turn would have to be reassembled
-            raise _Refused
+        if isinstance(stmt.op, Gather) and (id(stmt.result) in self.whole or (stmt.result.type.shape and not is_packed(stmt.result))):
+            raise _Refused  # a row that is indexed in turn, or is too large to be unpacked where it is read, would have to be reassembled
         updates, indices = (rest[0], rest[1:]) if isinstance(stmt.op, Scatter) else (None, rest)
         rows = numbered_shape(x.type.shape[len(indices) :])
         places = list(np.ndindex(rows.shape))

@@ -115,6 +115,23 @@ def test_large_arrays_keep_a_loop() -> None:
     )
 
 
+def test_a_large_row_keeps_a_loop() -> None:
+    """It would be read whole where the loop ends, and its elements are more than are unpacked."""
+    leaves(
+        unpack_small_arrays,
+        """
+        func @f(%x: i64[1,3,3,2], %y: f64[2]) -> (i64[3,3,2], f64[2]) {
+          %r: i64[3,3,2], %s: f64[2] = for %k in 0..2 carry (%c: i64[3,3,2] = 0, %d: f64[2] = %y) {
+            %e: i64[3,3,2] = gather %x, 0:i64[]
+            %f: f64[2] = sin %d
+            yield %e, %f
+          }
+          return %r, %s
+        }
+        """,
+    )
+
+
 MIXED = """
     func @mixed(%x: f64[2], %n: i64[]) -> f64[] {
       %r: f64[2], %s: stack<f64[2]> = for %k in 0..%n carry (%c: f64[2] = %x) {

@@ -23,8 +23,9 @@ from adjit.ir.ops.base import Op, with_attributes
 from adjit.ir.ops.logic import Assigned
 from adjit.ir.ops.shape import Reshape
 from adjit.passes.rewrite import operands_read
+from adjit.tracer.convert import present
 from adjit.tracer.frames import user_location
-from adjit.tracer.trace import Splat, Traced, current_trace
+from adjit.tracer.trace import Traced, current_trace
 
 from .leaving import Taken, memory_of
 from .log import Log
@@ -280,7 +281,7 @@ class TraceRecord(Record):
         return self.watched.keys() | {id(r) for stmt in stmts for r in stmt.results if r.type.is_inexact}
 
     def give(self, gradient: Operand) -> Operand:
-        return Splat(gradient.value, gradient.type) if isinstance(gradient, Literal) else gradient.strong()
+        return present(gradient).strong()
 
     def mark(self, what: str) -> Mark:
         """Return the current position in the trace."""

@@ -275,3 +275,15 @@ def test_custom_jvp_says_what_is_wrong() -> None:
     f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * tangents[0]))
     with pytest.raises(GradientError, match="not linear"):
         aj.function(aj.grad(f))(2.0)
+
+
+@pytest.mark.parametrize("x", [X[:1], X[:1].reshape(1, 1), X])
+def test_constant_second_derivatives_are_arrays(x: Any) -> None:
+    """They depend on no input, and may be handed to NumPy's functions all the same."""
+
+    def curvature(u: Any) -> Any:
+        second = aj.jacobian(aj.grad(lambda v: np.sum(v[::-1] * v * 0.4)))(u)
+        return np.sum(np.sin(second)) + second.reshape(-1)[0]
+
+    both(curvature, x)
+    both(aj.grad(curvature), x)

@@ -140,7 +140,7 @@ class Carry:
     def define(self, out: Any, certain: bool) -> bool:
         if out is UNDEFINED:
             return False
-        if not (certain or self.entry.optional):
+        if not (certain or self.entry.optional or self.entry.inner):
             if any(kind_of(leaf) is None for leaf in flatten(out)[0]):
                 raise mismatch(
                     self.words, self.entry, "", (self.before, out),

@@ -44,6 +44,7 @@ class RegionOutput(NamedTuple):
     variable: str = ""  # as written in the source
     optional: bool = False  # read only where it was assigned, which adjit guarantees: any value will do elsewhere
     fresh: bool = False  # no iteration reads it before assigning it
+    inner: bool = False  # only iterations read it, nothing after the loop
 
     def __str__(self) -> str:
         return f"`{self.name}`" if self.name.partition("[")[0].replace(".", "").isidentifier() else self.name

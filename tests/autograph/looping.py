@@ -503,3 +503,34 @@ def array_that_stays_what_it_is(x, n):
         weights, weights = weights, weights
         state = {**state, "h": np.tanh(state["h"] * state["w"])}
     return state["h"] * weights, state["w"]
+
+
+@program((2.0, 3), (0.1, 3), (0.1, 0))
+def name_that_only_iterations_read(x, n):
+    y, k = x, 0
+    while k < 4 and x > 0.8:
+        for j in range(3):
+            last = x * j
+        y = y + last
+        x = x * 0.9
+        k = k + n
+        if n == 0:
+            break
+    return y
+
+
+def halves(x):
+    for j in range(3):
+        x = x * 0.5
+        yield j, x
+
+
+@program((V, 2.0), (V, 0.1), (V * 0.1, 3.0))
+def name_that_only_iterations_read_from_a_generator(x, limit):
+    y = np.sum(x)
+    while np.sum(x * x) > limit:
+        for j, h in halves(x):
+            part = h + j
+        y = y + np.sum(part)
+        x = x * 0.5
+    return y

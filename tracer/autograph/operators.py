@@ -70,9 +70,9 @@ def if_stmt(
 
 def while_stmt(
     test: Callable[[], Any], body: Callable[[], None], carried: Names = (), fresh: Names = (), scratch: Names = (), *,
-    stop: str | None = None, roll: bool = True, arguments: Names = (), optional: Names = (), aliases: Names = (),
+    stop: str | None = None, roll: bool = True, arguments: Names = (), optional: Names = (), aliases: Names = (), inner: Names = (),
 ) -> None:  # fmt: skip
-    loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional, aliases)
+    loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional, aliases, inner)
 
     def go_on() -> Any:
         stopped = loop.stopped()
@@ -121,10 +121,11 @@ def while_stmt(
 
 def for_stmt(
     iterable: Any, body: Callable[[Any], None], carried: Names = (), fresh: Names = (), scratch: Names = (), *,
-    stop: str | None = None, roll: bool = True, arguments: Names = (), optional: Names = (), aliases: Names = (), held: bool = False,
+    stop: str | None = None, roll: bool = True, arguments: Names = (), optional: Names = (), aliases: Names = (), inner: Names = (),
+    held: bool = False,
 ) -> None:  # fmt: skip
     trace = current_trace()
-    loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional, aliases)
+    loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional, aliases, inner)
     shared = held and isinstance(iterable, Stream)  # others may continue with it, after a `break`
     items = None if shared else as_items(iterable, trace is not None)
     if items is None or trace is None:

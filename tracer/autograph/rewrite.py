@@ -220,6 +220,8 @@ class FunctionRewriter:
             keyword(call, "stop", ast.Constant(self.stops[stmt]))
         if usage.outside or stmt in self.whole.unrolled:
             keyword(call, "roll", ast.Constant(False))
+        if inner := carried - live.after - self.lasting(usage):
+            keyword(call, "inner", self.whole.names(inner))
         if isinstance(stmt, ast.For) and stmt in self.stops and isinstance(stmt.iter, ast.Name | ast.Attribute | ast.Subscript):
             keyword(call, "held", ast.Constant(True))
         self.tell(call, usage, (carried | fresh) & (self.ending | self.ends.get(stmt, set())), self.aliases(usage, stmt, changed))

@@ -253,10 +253,10 @@ def check_arguments(arguments: Names, names: Names, before: Sequence[Any], after
             ).at(user_location())
 
 
-def entry(name: str, fresh: bool = False, optional: bool = False) -> RegionOutput:
+def entry(name: str, fresh: bool = False, optional: bool = False, inner: bool = False) -> RegionOutput:
     if name.startswith(f"{RESULT}__"):
         return RegionOutput("what the function returns", name, optional=True, fresh=fresh)
-    return RegionOutput(name, name, optional, fresh)
+    return RegionOutput(name, name, optional, fresh, inner)
 
 
 def assigned_line(function: Callable[..., Any], name: str) -> Location | None:

@@ -93,11 +93,14 @@ class Choice:
 
 
 class LoopState:
-    """The variables of a loop: `carried` between iterations, `fresh` (assigned in each before use), `scratch` (not read afterwards)."""
+    """The variables of a loop: `carried` between iterations, `fresh` (assigned in each before use), `scratch` (not read afterwards).
+
+    `inner` are those carried ones that nothing reads after the loop.
+    """
 
     def __init__(
         self, body: Callable[..., None], carried: Names, fresh: Names, scratch: Names, stop: str | None, arguments: Names, optional: Names,
-        aliases: Names,
+        aliases: Names, inner: Names,
     ) -> None:  # fmt: skip
         self.body = body
         self.arguments = arguments
@@ -106,7 +109,7 @@ class LoopState:
         self.names = carried + fresh
         self.more: list[Named] = []  # what the body changes invisibly, and other names for it
         self.apart: set[tuple[int, int]] = set()  # variables that hold one object before the loop, but not after each iteration
-        self.entries = [entry(name, fresh=name in fresh, optional=name in optional) for name in self.names]
+        self.entries = [entry(name, fresh=name in fresh, optional=name in optional, inner=name in inner) for name in self.names]
         self.flag = State((body,), (stop,)) if stop else None
         self.add(held_in((body,), aliases) if aliases and current_trace() is not None else [])
 

@@ -1,4 +1,4 @@
-"""NumPy's array creation functions, which do not dispatch on their arguments: on traced values, and on lists that contain some."""
+"""NumPy's functions that do not dispatch on all of their arguments: on traced values, and on lists that contain some."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adjit.ir.types import DTYPE_NAMES, DType
 from .. import joining
 from ..control import map as map_rows
 from ..conversion import convert
-from ..convert import arithmetic, holds_operands, of_rows, to_operand, to_operands
+from ..convert import arithmetic, holds_operands, of_rows, present, to_operand, to_operands
 from ..frames import user_location
 from ..growing import TracedList
 from ..numpy_table import NUMPY, call_function, late_module
@@ -175,9 +175,37 @@ _SIZED: dict[Any, Callable[..., Any]] = {
     np.identity: create.identity, np.linspace: create.linspace,
 }  # fmt: skip
 
+# ---- constant arrays with traced indices, counts, fill values
+
+
+def _seen(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Implement a function that NumPy dispatches by its array alone, so that it overlooks other traced arguments if that is a constant."""
+
+    def public(*args: Any, **options: Any) -> Any:
+        return call_function(function, args, options) if is_sized((args, options)) else function(*args, **options)
+
+    return public
+
+
+def method_of_constant(array: Any, name: str) -> Callable[..., Any]:
+    """Implement a method of a NumPy array, whose arguments may be traced."""
+
+    def public(*args: Any, **options: Any) -> Any:
+        return getattr(present(to_operand(array)) if is_sized((args, options)) else array, name)(*args, **options)
+
+    return public
+
+
+METHODS = frozenset(("take", "repeat", "reshape", "sum", "prod", "max", "min", "mean", "clip", "dot", "searchsorted"))
+
+_BY_ARRAY = (
+    np.take, np.repeat, np.roll, np.pad, np.resize, np.nan_to_num, np.full_like, np.sum, np.prod, np.max, np.amax, np.min, np.amin,
+)  # fmt: skip
+
 NUMPY_OVERLOADS: dict[Any, Callable[..., Any]] = {
     np.stack: stack_, np.concatenate: concatenate, np.full: full, np.array: _array(np.array, copies=True),
     **{numpy: _array(numpy) for numpy in (np.asarray, np.asanyarray, np.ascontiguousarray)},
+    **{numpy: _seen(numpy) for numpy in _BY_ARRAY},
     **{numpy: _sized(numpy, ours) for numpy, ours in _SIZED.items()},
     **{dtype.type: _scalar(dtype.type, dtype) for dtype in DTYPE_NAMES},
 }  # fmt: skip

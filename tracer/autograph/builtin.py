@@ -10,6 +10,8 @@ from functools import partial
 from types import BuiltinMethodType
 from typing import Any
 
+import numpy as np
+
 from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand, as_operand, refuse_modulus
@@ -27,7 +29,7 @@ from ..loops import Loop, emit_for
 from ..pytree import flatten
 from ..regions import RegionOutput, Wording, is_traced
 from ..trace import current_trace
-from .arrays import NUMPY_OVERLOADS
+from .arrays import METHODS, NUMPY_OVERLOADS, method_of_constant
 from .items import enumerate_items, make_range, reversed_items, zip_items
 from .mathematics import MATH_OVERLOADS
 from .sorting import sort, sorted_
@@ -263,6 +265,8 @@ def overload(function: Any) -> Callable[..., Any] | None:
     """Return the replacement of a Python or NumPy function in converted code."""
     if type(function) is BuiltinMethodType and function.__name__ == "sort" and isinstance(function.__self__, list):
         return partial(sort, function.__self__)
+    if type(function) is BuiltinMethodType and function.__name__ in METHODS and isinstance(function.__self__, np.ndarray):
+        return method_of_constant(function.__self__, function.__name__)
     try:
         return _OVERLOADS.get(function) or NUMPY_OVERLOADS.get(function) or MATH_OVERLOADS.get(function)
     except TypeError:  # not hashable

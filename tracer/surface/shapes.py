@@ -15,7 +15,7 @@ from adjit.ir.found_sizes import INSTEAD, found_size, shape_of, size_of, sizes_i
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.sizes import is_symbolic
-from adjit.ir.types import I64, as_dtype, as_shape, broadcast_shapes, normalize_axes, normalize_axis
+from adjit.ir.types import I64, as_dtype, broadcast_shapes, normalize_axes, normalize_axis
 
 from ..convert import along, array_of_list, counting, pick, present, to_operand, to_operands
 from .range_checks import check_not_negative
@@ -411,7 +411,7 @@ def rollaxis(x: Any, axis: int, /, start: int = 0) -> Operand:
 
 def resize(x: Any, new_shape: Any, /) -> Operand:
     """Return an array of a new shape, repeating the elements if there are too few."""
-    x, shape = to_operand(x), as_shape(new_shape, "resize")
+    x, shape = to_operand(x), shape_of(new_shape, "resize")
     if not x.type.size:
         return present(ops.full(shape, 0, x.dtype))
     return ops.reshape(pick(ops.reshape(x, -1), counting(math.prod(shape)) % x.type.size), shape)

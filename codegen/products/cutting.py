@@ -37,12 +37,12 @@ def tile_columns(dtype: DType, vector_bytes: int) -> int:
     return VECTORS * vector_bytes // dtype.itemsize
 
 
-def edges_of(m: int, n: int, dtype: DType, is_packed: bool, target: Target) -> list[Edge]:
+def edges_of(m: int, n: int, dtype: DType, target: Target) -> list[Edge]:
     """The tiles for edges that a product uses, or may use if its sizes are known only at run time."""
     mr, low, nr = tile_rows(target), edge_rows(target), tile_columns(dtype, target.vector_bytes)
     few_rows = low < mr and (not is_static(m) or 0 < m % mr <= low)
     few_columns = not is_static(n) or 0 < n % nr <= nr // VECTORS
-    return [Edge(dtype, is_packed, is_low) for is_low, is_used in ((True, few_rows), (False, few_columns)) if is_used]
+    return [Edge(dtype, is_low) for is_low, is_used in ((True, few_rows), (False, few_columns)) if is_used]
 
 
 def block_rows(m: N, threads: int, target: Target) -> N:

@@ -41,13 +41,12 @@ from ..llvm.lanes import Text
 from ..threads import library
 from ..threads.library import Edge
 from .cutting import KC, VECTORS
-from .panels import ARGUMENTS, BUFFER, DEPTH, SIDE_BY_SIDE, START, Panels
+from .micro import TYPES as TILE_TYPES
+from .micro import UNROLL, Micro
+from .panels import ARGUMENTS, BUFFER, DEPTH, SIDE_BY_SIDE, START
 
-UNROLL = 4
-LINE = 64  # bytes of a line of the cache
 TYPES = "i64, i64, i64, ptr, i64, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, i64, ptr, ptr, i64, i64, ptr, ptr, i64, ptr"
 FINISH, POINTERS, SPAN, APART, ERROR, COPY = range(16, 22)
-MICRO_TYPES = "ptr, i64, ptr, i64, ptr, i64, i64, i64, i1, ptr"
 PAST_CACHE = "!0 = !{i32 1}"
 PACK_TYPES = "i64, i64, ptr, i64, i64, ptr, i64, ptr, ptr"
 
@@ -56,14 +55,16 @@ def gemm_ir(dtype: DType, target: Target, is_packed: bool = False) -> str:
     """The text of the routine for a dtype of `library.NAMES`, or of the two routines for factors that are packed in advance."""
     gemm = _Gemm(dtype, target, in_one=True)
     packed = [gemm.pack()] if is_packed else []
-    return gemm.module([*gemm.micros(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), gemm.routine(is_packed), *packed])
+    return gemm.module([*gemm.micros(), gemm.turned(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), gemm.routine(is_packed), *packed])
 
 
 def gemm_parts(dtype: DType, target: Target) -> list[str]:
     """The routine as two texts, which are compiled at the same time: the tiles, and what calls them."""
     gemm = _Gemm(dtype, target)
-    tiles = [gemm.micro(packed, gemm.mr, VECTORS) for packed in (False, True)]
-    return [gemm.module(tiles), gemm.module([*gemm.tables(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), gemm.routine(False)])]
+    return [
+        gemm.module([gemm.micro(gemm.mr, VECTORS)]),
+        gemm.module([*gemm.tables(), gemm.turned(), gemm.pack_columns(), gemm.pack_b(), gemm.block(), gemm.routine(False)]),
+    ]
 
 
 def packed_part(dtype: DType, target: Target) -> str:
@@ -76,171 +77,37 @@ def packed_part(dtype: DType, target: Target) -> str:
 def edge_part(edge: Edge, target: Target) -> str:
     """A tile for edges, and `void adjit_…(ptr table)`, which puts it into the table of `gemm_parts`."""
     gemm = _Gemm(edge.dtype, target)
-    shape = gemm.shape_of(edge)
+    shape = gemm.shape_of(edge.is_low)
     install = f"""define void @{library.EDGE_NAMES[edge]}(ptr %table) nounwind {{
-  %place = getelementptr ptr, ptr %table, i64 {_place(edge.is_low, edge.is_packed)}
-  store ptr @{gemm.micro_name(edge.is_packed, *shape)}, ptr %place
+  %place = getelementptr ptr, ptr %table, i64 {int(edge.is_low)}
+  store ptr @{gemm.micro_name(*shape)}, ptr %place
   ret void
 }}"""
-    return gemm.module([gemm.micro(edge.is_packed, *shape), install])
+    return gemm.module([gemm.micro(*shape), install])
 
 
-def _place(is_low: bool, is_packed: bool) -> int:
-    return 2 * is_low + is_packed
-
-
-class _Gemm(Panels):
+class _Gemm(Micro):
     def module(self, parts: list[str]) -> str:
         return "\n".join([*sorted(self.declares), *parts, PAST_CACHE])
 
-    @property
-    def past_cache(self) -> str:
-        """How a vector is stored to memory that other cores read. Parts of lines would be written one by one."""
-        is_line = self.nr * self.dtype.itemsize >= LINE
-        return f"align {self.target.vector_bytes}, !nontemporal !0" if is_line else f"align {self.align}"
-
-    # ---- the micro-kernel
+    # ---- the tiles
 
     def micros(self) -> list[str]:
         """The micro-kernels: for whole tiles, for edges with few rows, and for edges of a single vector."""
-        shapes = sorted({(self.mr, VECTORS), (self.low, VECTORS), (self.mr, 1)})
-        return [self.micro(packed, *shape) for packed in (False, True) for shape in shapes]
+        return [self.micro(*shape) for shape in sorted({(self.mr, VECTORS), (self.low, VECTORS), (self.mr, 1)})]
 
-    def shape_of(self, edge: Edge) -> tuple[int, int]:
-        return (self.low, VECTORS) if edge.is_low else (self.mr, 1)
+    def shape_of(self, is_low: bool) -> tuple[int, int]:
+        return (self.low, VECTORS) if is_low else (self.mr, 1)
 
     def tables(self) -> list[str]:
-        """The table of the tiles for edges, which are the whole ones at first, and the declarations of these."""
-        whole = [self.micro_name(packed, self.mr, VECTORS) for packed in (False, True)]
-        tiles = ", ".join(f"ptr @{whole[is_packed]}" for _ in range(2) for is_packed in range(2))
-        return [*(f"declare hidden void @{name}({MICRO_TYPES})" for name in whole), f"@{self.edges} = global [4 x ptr] [{tiles}]"]
+        """The table of the tiles for edges, which are the whole ones at first, and the declaration of these."""
+        whole = self.micro_name(self.mr, VECTORS)
+        return [f"declare hidden void @{whole}({TILE_TYPES})", f"@{self.edges} = global [2 x ptr] [ptr @{whole}, ptr @{whole}]"]
 
-    def micro(self, packed: bool, height: int, vectors: int) -> str:
-        """A tile of c, from a packed as [k][MR] or MR rows read in place (`row` apart), and b packed as [k][NR]; added to c unless `first`.
-
-        Edge tiles have fewer rows or columns: what is missing is zeros, or repeats the last one, and its results are discarded.
-        """
-        text = Text(self.target)
-        last = text.define("sub i64 %m, 1")
-        for r in range(height):  # c is needed once the sums are complete
-            row = self.at(text, "%c", text.define(f"mul i64 %ldc, {self.smin(text, str(r), last)}"))
-            for at in range(0, vectors * self.lanes, LINE // self.dtype.itemsize):
-                text.put(f"call void @llvm.prefetch.p0(ptr {self.at(text, row, str(at))}, i32 1, i32 3, i32 1)")
-        self.rows = None
-        if not packed:
-            self.rows = [self.at(text, "%a", text.define(f"mul i64 %row, {self.smin(text, str(r), last)}")) for r in range(height)]
-        unroll = UNROLL if vectors == VECTORS else 1
-        whole = text.define(f"and i64 %depth, -{unroll}")
-        acc = [["zeroinitializer"] * vectors for _ in range(height)]
-        acc = self.steps(text, acc, "0", whole, unroll)
-        if unroll > 1:
-            acc = self.steps(text, acc, whole, "%depth", 1)
-        is_copied = text.define("icmp ne ptr %copy, null")
-        if vectors == VECTORS:
-            full = text.define(f"icmp eq i64 %m, {height}")
-            wide = text.define(f"icmp eq i64 %n, {vectors * self.lanes}")
-            inside, edge = text.fresh_label(), text.fresh_label()
-            text.put(f"br i1 {text.define(f'and i1 {full}, {wide}')}, label %{inside}, label %{edge}")
-            text.start(inside)
-            self.store_whole(text, acc, is_copied)
-            text.put("ret void")
-            text.start(edge)
-        self.store_edge(text, acc, is_copied)
-        text.put("ret void")
-        params = "ptr %a, i64 %row, ptr %b, i64 %depth, ptr %c, i64 %ldc, i64 %m, i64 %n, i1 %first, ptr %copy"
-        return self.function(f"{self.within} void @{self.micro_name(packed, height, vectors)}({params})", text)
-
-    def store_whole(self, text: Text, acc: list[list[str]], is_copied: str) -> None:
-        before, add, whole_tile = text.block, text.fresh_label(), text.fresh_label()
-        places = [(r, v) for r, row in enumerate(acc) for v in range(len(row))]
-        text.put(f"br i1 %first, label %{whole_tile}, label %{add}")
-        text.start(add)
-        old = {place: self.load(text, self.tile_at(text, "%c", *place)) for place in places}
-        added = {(r, v): text.define(f"fadd {self.vector} {acc[r][v]}, {old[r, v]}") for r, v in places}
-        text.jump(whole_tile)
-        text.start(whole_tile)
-        values = {(r, v): text.define(f"phi {self.vector} [{acc[r][v]}, %{before}], [{added[r, v]}, %{add}]") for r, v in places}
-        for place, value in values.items():
-            text.put(f"store {self.vector} {value}, ptr {self.tile_at(text, '%c', *place)}, align {self.align}")
-        with only_if(text, is_copied):
-            for place, value in values.items():
-                text.put(f"store {self.vector} {value}, ptr {self.tile_at(text, '%copy', *place)}, {self.past_cache}")
-
-    def store_edge(self, text: Text, acc: list[list[str]], is_copied: str) -> None:
-        """The same for the first %m rows and %n columns of a tile."""
-        done = text.fresh_label()
-        masks = [self.mask(text, "%n", v) for v in range(len(acc[0]))]
-        read = [self.only(text, mask, text.define("xor i1 %first, true")) for mask in masks]
-        for r, row in enumerate(acc):
-            following = text.fresh_label()
-            text.put(f"br i1 {text.define(f'icmp slt i64 {r}, %m')}, label %{following}, label %{done}")
-            text.start(following)
-            for v, value in enumerate(row):
-                target = self.tile_at(text, "%c", r, v)
-                total = text.define(f"fadd {self.vector} {value}, {self.masked_load(text, target, read[v])}")
-                self.masked_store(text, total, target, masks[v])
-        text.jump(done)
-        text.start(done)
-        with only_if(text, is_copied), Loop(text, "0", "%m") as rows, Loop(text, "0", "%n") as columns:
-            place = text.define(f"add i64 {text.define(f'mul i64 {rows.index}, %ldc')}, {columns.index}")
-            copied = text.define(f"load {self.scalar}, ptr {self.at(text, '%c', place)}")
-            text.put(f"store {self.scalar} {copied}, ptr {self.at(text, '%copy', place)}")
-
-    def tile_at(self, text: Text, corner: str, row: int, vector: int) -> str:
-        return self.at(text, self.at(text, corner, text.define(f"mul i64 %ldc, {row}")), str(vector * self.lanes))
-
-    def chosen_micro(self, text: Text, is_packed: str, height: int, vectors: int) -> str:
-        names = (self.micro_name(packed, height, vectors) for packed in (True, False))
-        return text.define(f"select i1 {is_packed}, {', '.join(f'ptr @{name}' for name in names)}")
-
-    def edge_micro(self, text: Text, is_packed: str, is_low: bool) -> str:
+    def edge_micro(self, text: Text, is_low: bool) -> str:
         if self.in_one:
-            return self.chosen_micro(text, is_packed, *((self.low, VECTORS) if is_low else (self.mr, 1)))
-        place = text.define(f"getelementptr ptr, ptr @{self.edges}, i64 {text.define(f'zext i1 {is_packed} to i64')}")
-        return text.define(f"load ptr, ptr {text.define(f'getelementptr ptr, ptr {place}, i64 {_place(is_low, False)}')}")
-
-    def micro_name(self, packed: bool, height: int, vectors: int) -> str:
-        return f"{'packed' if packed else 'plain'}{height}x{vectors}_{self.name}"
-
-    def steps(self, text: Text, acc: list[list[str]], start: str, stop: str, step: int) -> list[list[str]]:
-        """Rank-one updates of the tile for k in start..stop, `step` at a time; none if start >= stop."""
-        height, vectors = len(acc), range(len(acc[0]))
-        before, head, inside, after = text.block, *(text.fresh_label() for _ in range(3))
-        text.jump(head)
-        text.start(head)
-        k = text.fresh()
-        phis = [[text.fresh() for _ in row] for row in acc]
-        line = len(text.lines)
-        text.lines += [""] * (1 + height * len(vectors))
-        text.put(f"br i1 {text.define(f'icmp slt i64 {k}, {stop}')}, label %{inside}, label %{after}")
-        text.start(inside)
-        b = self.at(text, "%b", text.define(f"mul i64 {k}, {self.nr}"))
-        a = self.at(text, "%a", text.define(f"mul i64 {k}, {self.mr}"))
-        now = phis
-        for u in range(step):
-            along = text.define(f"add i64 {k}, {u}")
-            columns = [self.load(text, self.at(text, b, str(u * self.nr + v * self.lanes))) for v in vectors]
-            rows = []
-            for r in range(height):
-                place = self.at(text, a, str(u * self.mr + r)) if self.rows is None else self.at(text, self.rows[r], along)
-                one = text.define(f"load {self.scalar}, ptr {place}")
-                first = text.define(f"insertelement {self.vector} poison, {self.scalar} {one}, i64 0")
-                all_ = text.define(f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer")
-                rows.append([self.fused(text, all_, columns[v], now[r][v]) for v in vectors])
-            now = rows
-        following = text.define(f"add i64 {k}, {step}")
-        text.lines[line] = f"{k} = phi i64 [{start}, %{before}], [{following}, %{text.block}]"
-        for r in range(height):
-            for v in vectors:
-                line += 1
-                text.lines[line] = f"{phis[r][v]} = phi {self.vector} [{acc[r][v]}, %{before}], [{now[r][v]}, %{text.block}]"
-        text.jump(head)
-        text.start(after)
-        return phis
-
-    def fused(self, text: Text, a: str, b: str, c: str) -> str:
-        v = self.vector
-        return text.define(f"call {v} {self.fma}({v} {a}, {v} {b}, {v} {c})")
+            return f"@{self.micro_name(*self.shape_of(is_low))}"
+        return text.define(f"load ptr, ptr {text.define(f'getelementptr ptr, ptr @{self.edges}, i64 {int(is_low)}')}")
 
     # ---- a block of a times the packed panel of b
 
@@ -278,8 +145,8 @@ class _Gemm(Panels):
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
             into = self.at(text, packed, text.define(f"mul i64 {loop.index}, {depth}"))
             self.pack_rows(text, from_, row, column, into, count, depth)
-        thin = self.edge_micro(text, is_packed, is_low=False)
-        by_height = [self.chosen_micro(text, is_packed, self.mr, VECTORS), self.edge_micro(text, is_packed, is_low=True)]
+        thin = self.edge_micro(text, is_low=False)
+        by_height = [f"@{self.micro_name(self.mr, VECTORS)}", self.edge_micro(text, is_low=True)]
         strips = text.define(f"select i1 {is_packed}, ptr {packed}, ptr {source}")
         between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # distance between strips, divided by MR
         with Loop(text, left_most, right_most, span) as wide:
@@ -305,7 +172,7 @@ class _Gemm(Panels):
                     copied = text.define(f"select i1 {is_copied}, ptr {copied}, ptr null")
                     where = f"ptr {strip}, i64 {row}, ptr {panel}, i64 {depth}, ptr {tile}, i64 {ldc}"
                     fits = text.define(f"select i1 {text.define(f'icmp sle i64 {count}, {self.low}')}, ptr {low}, ptr {micro}")
-                    text.put(f"call void {fits}({where}, i64 {count}, i64 {columns}, i1 {first}, ptr {copied})")
+                    text.put(f"call void {fits}({where}, i64 {count}, i64 {columns}, i1 {first}, i1 {is_packed}, ptr {copied})")
             with only_if(text, text.define(f"icmp ne ptr {finish}, null")):
                 width = text.define(f"mul i64 {side_by_side}, {self.nr}")
                 columns = self.smin(text, width, text.define(f"sub i64 {n}, {left}"))

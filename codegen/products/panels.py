@@ -17,6 +17,7 @@ from ..threads import library
 from .cutting import VECTORS, edge_rows, tile_rows
 
 GATHERED = 2  # elements of a row that are gathered at a time: divides MR and NR
+FENCED = 2  # after the exchange at this distance, LLVM does not look back: it takes half as long, and finds the same instructions
 SIDE_BY_SIDE = 8  # columns of tiles that are packed together: short pieces of distant rows would be read at half the speed
 ARGUMENTS = 22  # of the routine, which its chunks read from memory
 DEPTH, START, BUFFER = range(ARGUMENTS, ARGUMENTS + 3)  # values that change from panel to panel, stored after the arguments
@@ -47,6 +48,8 @@ class Panels:
         kind = f"v{self.lanes}f{dtype.itemsize * 8}.p0"
         self.masked = f"llvm.masked.load.{kind}", f"llvm.masked.store.{kind}"
         self.bits = f"<{self.lanes} x i1>"
+        self.fence = f"llvm.arithmetic.fence.v{self.lanes}f{dtype.itemsize * 8}"
+        self.declares.add(f"declare {self.vector} @{self.fence}({self.vector})")
         self.declares.add(f"declare {self.vector} @{self.masked[0]}(ptr, i32, {self.bits}, {self.vector})")
         self.declares.add(f"declare void @{self.masked[1]}({self.vector}, ptr, i32, {self.bits})")
         if target.hosted:
@@ -208,15 +211,29 @@ class Panels:
         text.start(head)
         last = text.define(f"sub i64 {width}, 1")
         with Loop(text, "0", width, self.lanes) as across:
-            columns = [self.smin(text, text.define(f"add i64 {across.index}, {j}"), last) for j in range(self.lanes)]
-            starts = [self.at(text, source, text.define(f"mul i64 {j}, {stride}")) for j in columns]
-            with Loop(text, "0", depth, self.lanes) as along:
-                to = self.at(text, self.at(text, target, across.index), text.define(f"mul i64 {along.index}, {self.nr}"))
-                rows = [self.load(text, self.at(text, start, along.index)) for start in starts]
-                for k, column in enumerate(self.transposed(text, rows)):
-                    self.store(text, column, self.at(text, to, str(k * self.nr)))
+            first, to = self.at(text, source, text.define(f"mul i64 {across.index}, {stride}")), self.at(text, target, across.index)
+            self.turn(text, first, stride, text.define(f"sub i64 {last}, {across.index}"), to, self.nr, depth)
         text.jump(after)
         text.start(after)
+
+    def turn(self, text: Text, source: str, stride: str, last: str | int, target: str, step: int, depth: str) -> None:
+        text.put(f"call void @turn_{self.name}(ptr {source}, i64 {stride}, i64 {last}, ptr {target}, i64 {step}, i64 {depth})")
+
+    def turned(self) -> str:
+        """A function that transposes squares: target[k * step + j] = source[j * stride + k]. Row `last` stands for those after it.
+
+        Its text is the longest part of packing, and serves both factors.
+        """
+        text = Text(self.target)
+        rows = [self.smin(text, "%last", str(j)) for j in range(self.lanes)]
+        starts = [self.at(text, "%source", text.define(f"mul i64 {j}, %stride")) for j in rows]
+        with Loop(text, "0", "%depth", self.lanes) as along:
+            to = self.at(text, "%target", text.define(f"mul i64 {along.index}, %step"))
+            for k, column in enumerate(self.transposed(text, [self.load(text, self.at(text, start, along.index)) for start in starts])):
+                self.store(text, column, self.at(text, to, text.define(f"mul i64 %step, {k}")))
+        text.put("ret void")
+        params = "ptr %source, i64 %stride, i64 %last, ptr %target, i64 %step, i64 %depth"
+        return self.function(f"internal void @turn_{self.name}({params})", text)
 
     def transposed(self, text: Text, rows: list[str]) -> list[str]:
         """Transpose a square of vectors: halves, quarters, … of two rows are exchanged, with one or two instructions each."""
@@ -226,6 +243,8 @@ class Panels:
             give = [lane + distance if not lane & distance else lane + n for lane in range(n)]
             pairs = [(rows[i & ~distance], rows[i | distance], give if i & distance else keep) for i in range(n)]
             rows = [self.shuffled(text, *pair) for pair in pairs]
+            if distance == FENCED < n // 2:
+                rows = [text.define(f"call {self.vector} @{self.fence}({self.vector} {row})") for row in rows]
         return rows
 
     def shuffled(self, text: Text, a: str, b: str, lanes: list[int]) -> str:
@@ -272,15 +291,9 @@ class Panels:
         before = text.block
         text.put(f"br i1 {some}, label %{turn}, label %{gather}")
         text.start(turn)
-        with Loop(text, "0", blocks, self.lanes) as loop:
-            from_ = self.at(text, source, loop.index)
-            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.mr}"))
-            lines = [min(r, self.mr - 1) for r in range(self.mr + over)]
-            rows = [self.load(text, self.at(text, from_, text.define(f"mul i64 {row}, {r}"))) for r in lines]
-            squares = [self.transposed(text, rows[group : group + self.lanes]) for group in groups]
-            for k in range(self.lanes):
-                for group, square in zip(groups, squares, strict=True):
-                    self.store(text, square[k], self.at(text, to, str(k * self.mr + group)))
+        for group in reversed(groups):  # the overlapping ones first
+            from_ = self.at(text, source, text.define(f"mul i64 {row}, {group}"))
+            self.turn(text, from_, row, self.mr - 1 - group, self.at(text, target, str(group)), self.mr, blocks)
         turned = text.block
         text.jump(gather)
         text.start(gather)

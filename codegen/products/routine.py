@@ -152,7 +152,7 @@ def call_gemm(
     has_block = sums is None and is_apart(kernel, target, a, b)
     sums, (finish, pointers) = sums or sums_of(kernel, target, routine_shape(kernel, target, a, b), work), epilogue(kernel, target)
     packs = a.strides[1] != 1 or hint_of(n) >= PACKED
-    kernel.imports |= edge_names(kernel, m, n, dtype, packs)
+    kernel.imports |= edge_names(kernel, m, n, dtype)
     work_size = hint_of(m * n * k)
     looks = kernel.text.may_look and (is_sized or work_size // MULTIPLIED >= PIECE)
     values = (
@@ -172,9 +172,9 @@ def call_gemm(
         leave_if_stopped(kernel.text)
 
 
-def edge_names(kernel: LoopKernel, m: int, n: int, dtype: DType, packs: bool) -> set[str]:
+def edge_names(kernel: LoopKernel, m: int, n: int, dtype: DType) -> set[str]:
     """The tiles that the routine needs at the edges of a product, which are compiled for those who import them."""
-    return {library.EDGE_NAMES[edge] for edge in cutting.edges_of(m, n, dtype, packs, kernel.target)}
+    return {library.EDGE_NAMES[edge] for edge in cutting.edges_of(m, n, dtype, kernel.target)}
 
 
 def _cut(kernel: LoopKernel, m: N, n: N, threads: int, dtype: DType) -> tuple[str, str, str]:

@@ -127,7 +127,7 @@ class _Summed:
         rows, columns, text = *self.cut, self.text
         height = self.least(text.define(f"sub i64 {self.m}, {top}"), rows)
         packs = self.a.strides[1] != 1 or self.n >= PACKED
-        self.kernel.imports |= edge_names(self.kernel, self.m, self.n, self.dtype, packs)
+        self.kernel.imports |= edge_names(self.kernel, self.m, self.n, self.dtype)
         values = (
             height, width, self.k, self.moved(self.a, top, 0), *self.a.strides, self.packed.pointer, 0, 0, self.block(top), columns,
             self.work.pointer, cutting.MAX_ROWS, 1, 0, int(packs), "null", "null",

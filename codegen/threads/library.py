@@ -39,15 +39,11 @@ class Edge(NamedTuple):
     """A tile of products for edges with few rows, or with columns of one vector."""
 
     dtype: DType
-    is_packed: bool  # the rows of the left factor are
     is_low: bool
 
 
 EDGE_NAMES = {
-    Edge(dtype, is_packed, is_low): f"adjit_{'low' if is_low else 'thin'}_{'packed' if is_packed else 'plain'}_{DTYPE_NAMES[dtype]}"
-    for dtype in NAMES
-    for is_packed in (False, True)
-    for is_low in (False, True)
+    Edge(dtype, is_low): f"adjit_{'low' if is_low else 'thin'}_{DTYPE_NAMES[dtype]}" for dtype in NAMES for is_low in (False, True)
 }
 EDGES = {name: edge for edge, name in EDGE_NAMES.items()}
 DTYPES = {name: dtype for names in (NAMES, PACKED_NAMES, PACK_NAMES) for dtype, name in names.items()}

@@ -54,16 +54,14 @@ def test_what_fills_up_a_tile_is_not_seen(turned: bool) -> None:
 
 def test_tiles_for_edges_are_compiled_for_the_sizes_that_have_them() -> None:
     target = current()._replace(vector_bytes=64, vector_registers=32, in_halves=True)  # tiles of 8 x 32
-    found = {
-        (m, n): {(e.is_low, e.is_packed) for e in cutting.edges_of(m, n, F32, False, target)} for m in (64, 67, 71) for n in (96, 99, 127)
-    }
-    low, thin = (True, False), (False, False)
+    found = {(m, n): {e.is_low for e in cutting.edges_of(m, n, F32, target)} for m in (64, 67, 71) for n in (96, 99, 127)}
+    low, thin = True, False
     assert found[64, 96] == found[71, 127] == set()
     assert found[67, 96] == found[67, 127] == {low}
     assert found[64, 99] == found[71, 99] == {thin}
     assert found[67, 99] == {low, thin}
     narrow = target._replace(vector_bytes=32, vector_registers=16, in_halves=False)  # 6 x 16: all heights take one kind
-    assert [e.is_low for e in cutting.edges_of(64, 99, F32, True, narrow)] == [False]
+    assert [e.is_low for e in cutting.edges_of(64, 99, F32, narrow)] == [False]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -13,6 +13,8 @@ from typing import Any
 
 from adjit.ir.bounds import proven_sign
 from adjit.ir.expr import Expr, evaluated, hint_of, is_static, symbol_names
+from adjit.ir.records import NamedTuple
+from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 
 from ..kernels.window import Window
@@ -22,12 +24,24 @@ from ..llvm.words import Truth
 SMALL = 14_000  # multiplications: up to here, packing costs more than it saves, whatever the strides
 PARALLEL = 1_000_000  # multiplications: from here on, waking the other threads pays off
 NEAR = 1 << 16  # bytes of b: up to here it is not packed, since it stays in the cache anyway
-NEAR_FACTORS = {16: (1 << 17, 1 << 17), 32: (1 << 20, 1 << 22)}  # by registers: bytes of b that are read in place, also of a low product
 NEAR_ROWS = 1 << 21  # bytes of such an a, which is read once for every tile across
 NARROW = 96  # bytes in a row of b: up to here, the tiles of the routine would be half empty
 NARROW_FACTOR = 1 << 18  # bytes of such a b that stay in the cache while rows of a pass by
 LOW, SHORT_SUM = 32, 64  # rows of a and products in a sum: up to here, packing b costs more than reading it in place several times
 FEW = 4  # a small size
+
+
+class Near(NamedTuple):
+    """Bytes of a right factor up to which it is read in place, by any product and by one with few rows."""
+
+    of_any: int
+    of_low: int
+
+
+def near_factors(target: Target) -> Near:
+    """What the caches of a CPU serve as fast as its tiles multiply: those of 12 rows and of full width wait for the second-level cache."""
+    few_registers = target.vector_registers < 32
+    return Near(1 << 20 if target.in_halves else 1 << 17, 1 << 17 if few_registers else 1 << 22)
 
 
 def is_small(
@@ -41,11 +55,11 @@ def is_small(
     return small | (at_most(multiplications, PARALLEL - 1) & at_most(k * n * itemsize, NEAR))
 
 
-def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...], registers: int) -> bool:
-    """Whether the right factor, with these strides, is packed by a CPU with so many registers for vectors."""
+def packs_factor(a: TensorType, b: TensorType, strides: tuple[int, ...], near: Near) -> bool:
+    """Whether the right factor, with these strides, is packed."""
     (m, k), n = a.shape, b.shape[1]
-    near = is_static(m, n, k) and is_near(m, n, k, b.dtype.itemsize, strides[1] == 1, registers=registers)
-    return pays_to_pack(a, b, strides) and not near
+    in_place = is_static(m, n, k) and is_near(m, n, k, b.dtype.itemsize, strides[1] == 1, near=near)
+    return pays_to_pack(a, b, strides) and not in_place
 
 
 def pays_to_pack(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
@@ -62,7 +76,7 @@ def is_near(
     is_contiguous: bool,
     at_most: Callable[[Any, int], bool | Truth] = operator.le,
     *,
-    registers: int,
+    near: Near,
 ) -> bool | Truth:
     """Whether the caches serve tiles of both factors as fast as packed ones. The routine would also fill up its last tile with zeros.
 
@@ -70,9 +84,8 @@ def is_near(
     """
     if not is_contiguous:
         return False
-    of_any, of_low = NEAR_FACTORS[registers]
     left, right = m * k * itemsize, k * n * itemsize
-    return at_most(left, NEAR_ROWS) & (at_most(right, of_any) | (at_most(m, LOW) & at_most(right, of_low)))
+    return at_most(left, NEAR_ROWS) & (at_most(right, near.of_any) | (at_most(m, LOW) & at_most(right, near.of_low)))
 
 
 def reads_in_place(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:
@@ -109,7 +122,7 @@ def is_in_place_when_run(text: Text, target: Window, a: Window, b: Window) -> tu
         sign = proven_sign(limit - size, or_zero=True)
         return sign > 0 if sign else Truth(text, text.define(f"icmp sle i64 {size}, {limit}"))
 
-    of_large: list[Callable[..., bool | Truth]] = [is_low_or_narrow, partial(is_near, registers=text.target.vector_registers)]
+    of_large: list[Callable[..., bool | Truth]] = [is_low_or_narrow, partial(is_near, near=near_factors(text.target))]
     rules = [rule for rule in (is_small, *of_large) if is_often(partial(rule, itemsize=itemsize, is_contiguous=is_contiguous), m, n, k)]
     holds = [rule(m, n, k, itemsize, is_contiguous, at_most) for rule in rules]
     return functools.reduce(operator.or_, holds, False), any(rule in rules for rule in of_large)

@@ -35,7 +35,7 @@ class Packing:
 
     def __init__(self, block: Block, plan: Plan, target: Target) -> None:
         self.plan = plan
-        self.vector_bytes, self.registers = target.vector_bytes, target.vector_registers
+        self.vector_bytes, self.near = target.vector_bytes, choice.near_factors(target)
         self.loops: dict[int, dict[Factor, Place]] = {}
         self.bytes = 0
         self._visit(block, {})
@@ -60,7 +60,7 @@ class Packing:
         if not isinstance(b, Value) or any(map(is_symbolic, b.type.shape)):
             return False
         strides = self.plan.windows[id(b)].layout.strides
-        packs = choice.packs_factor(assumed_type(a.type), b.type, strides, self.registers)
+        packs = choice.packs_factor(assumed_type(a.type), b.type, strides, self.near)
         return packs and not choice.reads_in_place(a.type, b.type, strides)
 
     def _factor(self, b: Operand) -> Factor:

@@ -15,7 +15,7 @@ from ..llvm.words import N, Word, spelled
 from ..loops.ir import Area, Call
 from ..threads import library
 from . import cutting, gemm, tuning
-from .choice import PARALLEL, packs_factor, pays_to_pack, reads_in_place
+from .choice import PARALLEL, near_factors, packs_factor, pays_to_pack, reads_in_place
 from .epilogue import epilogue
 from .strips import PLAIN, leading
 
@@ -47,7 +47,7 @@ def is_contraction(kernel: LoopKernel, target: Window, a: Window, b: Window) -> 
         return True
     if target.strides[1] != 1 and not isinstance(target, Hosted):
         return True
-    return not packs_factor(a.type, b.type, b.strides, kernel.target.vector_registers) and not takes_blas(kernel, target, a, b)
+    return not packs_factor(a.type, b.type, b.strides, near_factors(kernel.target)) and not takes_blas(kernel, target, a, b)
 
 
 def takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:

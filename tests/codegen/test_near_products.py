@@ -9,9 +9,10 @@ import pytest
 
 import adjit as aj
 from adjit.codegen.llvm.target import current
-from adjit.codegen.products.choice import NEAR_FACTORS, NEAR_ROWS, is_near, packs_factor
+from adjit.codegen.products.choice import NEAR_ROWS, is_near, near_factors, packs_factor
 from adjit.ir.types import F32, TensorType
 
+HOST = current()
 RNG = np.random.default_rng(0)
 SIZES = [(100, 100, 101), (8, 260, 130), (33, 200, 160), (1000, 36, 200), (17, 513, 31)]  # rows, columns, sums
 
@@ -32,12 +33,20 @@ def test_bits_do_not_depend_on_threads(m: int, n: int, k: int, dtype: str) -> No
         np.testing.assert_allclose(x, y, rtol=1e-4 if dtype == "f4" else 1e-11, atol=1e-3 if dtype == "f4" else 1e-11)
 
 
-@pytest.mark.parametrize("registers", NEAR_FACTORS)
-def test_what_is_near(registers: int) -> None:
-    of_any, of_low = (limit // 4 for limit in NEAR_FACTORS[registers])  # in elements
+TARGETS = {
+    "16 registers": HOST._replace(vector_bytes=32, vector_registers=16, in_halves=False),
+    "in halves": HOST._replace(vector_bytes=64, vector_registers=32, in_halves=True),
+    "full width": HOST._replace(vector_bytes=64, vector_registers=32, in_halves=False),
+}
+
+
+@pytest.mark.parametrize("cpu", TARGETS)
+def test_what_is_near(cpu: str) -> None:
+    factors = near_factors(TARGETS[cpu])
+    of_any, of_low = (limit // 4 for limit in factors)  # in elements
 
     def near(m: int, n: int, k: int) -> bool:
-        return bool(is_near(m, n, k, 4, True, registers=registers))
+        return bool(is_near(m, n, k, 4, True, near=factors))
 
     assert near(100, of_any // 128, 128)
     assert not near(100, of_any // 128 + 1, 128)
@@ -45,9 +54,6 @@ def test_what_is_near(registers: int) -> None:
     assert not near(32, of_low // 128 + 1, 128)
     assert not near(NEAR_ROWS // 4 // 100 + 1, 40, 100)
     left, right = TensorType(F32, (100, 100)), TensorType(F32, (100, 100))
-    assert packs_factor(left, right, (1, 100), registers)  # b is transposed
-    assert not packs_factor(left, right, (100, 1), registers)
-
-
-def test_the_registers_of_this_machine_are_known() -> None:
-    assert current().vector_registers in NEAR_FACTORS
+    assert packs_factor(left, right, (1, 100), factors)  # b is transposed
+    assert not packs_factor(left, right, (100, 1), factors)
+    assert packs_factor(TensorType(F32, (512, 512)), TensorType(F32, (512, 512)), (512, 1), factors) == (cpu != "in halves")

@@ -6,12 +6,16 @@ two forms: eagerly, a tape records one statement that calls `grad_fn`; in a trac
 
 The intermediate values of `f` are recorded as usual but are not connected to the result: gradients go through `grad_fn`. They are connected
 to what `grad_fn` closes over, so that higher-order derivatives are those of `grad_fn`.
+
+`f` may compute with NumPy, SciPy or anything else, eagerly. Then what `grad_fn` closes over must be tensors for a higher derivative: that of
+a number or an array would be lost, and is refused.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -79,6 +83,7 @@ class GradientCall:
         self.places = [*self.given_args, *(x for x in self.given_kwargs if isinstance(x, Operand))]
         self.inputs = [x for x in self.places if isinstance(x, Operand) and x.type.is_inexact]
         self.variables: list[Variable] = []
+        self.left = False  # whether `f` took values out of tensors
         self.out_tree: TreeDef | None = None
         self.grad_fn: Callable[..., Any] = lambda *_: None
 
@@ -99,6 +104,11 @@ class GradientCall:
         if not (isinstance(out, tuple | list) and len(out) == 2 and callable(out[1])):
             raise self.wrong("a custom_gradient function returns its result and a function: (result, grad_fn)")
         result, self.grad_fn = out
+        self.left = bool(reads.exits)
+        for x, taken in reads.exits:  # which may be used again beside this function, where its derivative does not hold
+            for recorder in listening.recorders if taken is not None else ():
+                if recorder.watches(x):
+                    recorder.left(x, None, taken)
         self.variables = [v for v in reads.variables.values() if not any(reads.values[v.store] is x for x in self.inputs)]
         self.inputs += [reads.values[v.store] for v in self.variables]
         leaves, self.out_tree = flatten(result)
@@ -142,6 +152,17 @@ class GradientCall:
         read = [v for v in block.free() if id(v) not in own]
         op = CustomGradient.of(self.name, len(self.inputs), len(values), pulled, Block([*read, *cotangents], block.stmts, block.results))
         return list(trace.emit(op, (*self.inputs, *values, *read)))
+
+    def check_order(self) -> None:
+        """Refuse to differentiate `grad_fn` by tapes that cannot follow what it closes over."""
+        if not self.left or not any(recorder.watches(x) for recorder in listening.recorders for x in self.inputs):
+            return
+        lost = next((name for name, value in closed_over(self.grad_fn) if not followed(value)), None)
+        if lost is not None:
+            raise self.wrong(
+                f"a derivative of its gradient is taken, but its gradient function reads {lost}, which no tape has followed: the function "
+                "takes values out of its tensors; compute in the gradient function from the arguments, with functions of NumPy or adjit"
+            )
 
     # ---- the user's gradients
 
@@ -212,6 +233,7 @@ class EagerCustomGradient(Op, abstract=True):
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
     ) -> list[Operand | None]:
+        self.call.check_order()
         given = [self.seed(c, r) if r.type.is_inexact else None for c, r in zip(cotangents, results, strict=True)]
         return self.call.gradients(given)
 
@@ -220,9 +242,12 @@ class EagerCustomGradient(Op, abstract=True):
 
 
 class Reads(Recorder):
-    """Records which trainable variables are read."""
+    """Records which trainable variables are read, and whether values are taken out of tensors."""
+
+    excuses = True
 
     def __init__(self) -> None:
+        self.exits: list[tuple[Operand, object]] = []  # tensors, and what was taken out of them
         self.variables: dict[Store, Variable] = {}
         self.values: dict[Store, Operand] = {}
 
@@ -239,6 +264,34 @@ class Reads(Recorder):
 
     def last_read(self, store: Store) -> Operand | None:
         return self.values.get(store)
+
+    def left(self, tensor: Operand, location: Any, out: object) -> None:
+        self.exits.append((tensor, out))
+
+
+def closed_over(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """The variables of outer functions that a gradient function reads, and those that functions among them read."""
+    if hasattr(function, "saved"):
+        yield "what was saved for it", function.saved
+        return
+    cells = getattr(function, "__closure__", None) or ()
+    for name, cell in zip(function.__code__.co_freevars if cells else (), cells, strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+        if isinstance(value, FunctionType) and value is not function:
+            yield from closed_over(value)
+        else:
+            yield name, value
+
+
+def followed(value: Any) -> bool:
+    """Whether derivatives by what a function closes over are right: it is made of tensors, or has none."""
+    return all(isinstance(leaf, KEPT) for leaf in flatten(value)[0])
+
+
+KEPT = (Operand, Variable, ModuleType, FunctionType, type, int, str, bytes, np.ufunc, BuiltinFunctionType, TreeDef)
 
 
 def listed(gradients: Any) -> list[Any]:

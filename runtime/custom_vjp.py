@@ -62,9 +62,11 @@ class CustomVjp:
             def pull(*cotangents: Any) -> list[Any]:
                 return self.spread(given, as_called(bwd)(*fixed, saved, tree.unflatten(cotangents)))
 
+            pull.saved = saved  # type: ignore[attr-defined] # all that its own derivative may depend on
             return result, pull
 
         both.__name__ = self.name
+        both.__wrapped__ = self.fn  # type: ignore[attr-defined] # where errors are
         return custom_gradient(both)(*given)
 
     def spread(self, args: Sequence[Any], gradients: Any) -> list[Any]:

@@ -11,6 +11,8 @@ Three questions decide, in this order:
    that same number or array later enters a recorded op. A number that is used at once in a computation (`float(x) ** 2`), or a value
    that is converted implicitly (`np.array([x, 1.0])`, `math.sin(x)`), raises.
 
+Inside a function with a derivative of its own (`custom_gradient`, `custom_vjp`), all of this is allowed: nothing is differentiated there.
+
 `config.lost_gradient` selects between an error and a warning. The remedy is always `stop_gradient`.
 """
 
@@ -40,7 +42,13 @@ class LostGradientWarning(UserWarning):
 
 def leaving(x: Operand, way: Way, out: Any = None) -> None:
     """Handle the conversion of a tensor to `out`, a NumPy array or a Python number. Call this only while a tape is recording."""
-    watching = [recorder for recorder in listening.recorders if recorder.watches(x)]
+    watching = []
+    for recorder in reversed(listening.recorders):
+        if recorder.excuses:
+            recorder.left(x, None, out)
+            break
+        if recorder.watches(x):
+            watching.append(recorder)
     if not watching:
         return
     from .looking import Exit  # noqa: PLC0415 - it reads sources, for which it needs `ast`
@@ -64,7 +72,9 @@ def leaving(x: Operand, way: Way, out: Any = None) -> None:
 
 def coming_back(x: object) -> None:
     """Handle a Python number or array that enters an op: an error if it was extracted from a tape that is still recording."""
-    for recorder in listening.recorders:
+    for recorder in reversed(listening.recorders):
+        if recorder.excuses:
+            return
         taken = recorder.taken(x)
         if taken is not None:
             from .looking import Exit  # noqa: PLC0415 - as above

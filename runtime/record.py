@@ -51,6 +51,8 @@ Place: TypeAlias = tuple[float, ...]  # in a trace: the statement's number, then
 class Record:
     """The common part: what is watched, and the values that variables returned when read."""
 
+    excuses = False
+
     def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
         self.watch_accessed = watch_accessed
         self.strict = strict

@@ -28,6 +28,7 @@ class Recorder(Protocol):
     """Receives events on behalf of one tape."""
 
     strict: bool = False  # watched values may not leave: the recorder belongs to `grad` or another transform
+    excuses: bool = False  # a function with a derivative of its own runs: values that tapes before this one watch may leave
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
         """Called when an op was evaluated eagerly."""

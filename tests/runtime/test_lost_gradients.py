@@ -278,3 +278,56 @@ def test_arrays_of_differentiated_values() -> None:
         value = volume(x)
     np.testing.assert_allclose(tape.gradient(value, x), expected)
     assert aj.array([x[0], 3.0], dtype="float32").dtype == np.float32
+
+
+def by_vjp() -> Any:
+    f = aj.custom_vjp(lambda x: np.sin(np.asarray(x)))
+    f.defvjp(lambda x: (special.jv(0, np.asarray(x)), x), lambda x, g: (-g * special.j1(x),))
+    return f
+
+
+def with_cosine(of: Callable[[Any], Any]) -> Any:
+    @aj.custom_gradient
+    def f(x: Any) -> Any:
+        value, slope = math.sin(float(x)), of(x)
+        return np.full((), value), lambda g: g * (np.cos(x) if slope is None else slope)
+
+    return f
+
+
+def test_a_function_with_its_own_derivative_may_compute_with_anything() -> None:
+    """Nothing is differentiated inside of it."""
+    own = by_vjp()
+    np.testing.assert_allclose(aj.grad(lambda x: np.sum(own(2.0 * x) * x))(X), special.jv(0, 2 * X) - 2 * X * special.j1(2 * X))
+    for of in (lambda x: None, lambda x: math.cos(x)):
+        f = with_cosine(of)
+        assert float(aj.grad(f)(1.5)) == pytest.approx(math.cos(1.5))
+        assert float(aj.jvp(f, (1.5,), (2.0,))[1]) == pytest.approx(2.0 * math.cos(1.5))
+        x = aj.Variable(1.5)
+        with aj.GradientTape() as tape:
+            y = f(x * x) * x
+        assert float(tape.gradient(y, x)) == pytest.approx(math.sin(2.25) + 4.5 * math.cos(2.25))
+    with pytest.raises(aj.GradientError, match=r"leaves for NumPy"):  # beside it, the rule holds
+        aj.grad(lambda x: f(x) * math.sin(x))(1.5)
+
+
+def test_higher_derivatives_need_what_tapes_have_followed() -> None:
+    assert float(aj.grad(aj.grad(with_cosine(lambda x: None)))(1.5)) == pytest.approx(-math.sin(1.5))
+    with pytest.raises(aj.GradientError, match=r"f: a derivative of its gradient is taken(.|\n)*reads slope(.|\n)*custom_gradient"):
+        aj.grad(aj.grad(with_cosine(lambda x: math.cos(x))))(1.5)
+    saved = aj.custom_vjp(lambda x: x * x)
+    saved.defvjp(lambda x: (x * x, float(x)), lambda x, g: (2.0 * x * g,))
+    with pytest.raises(aj.GradientError, match=r"reads what was saved for it(.|\n)*test_lost_gradients.py"):
+        aj.grad(aj.grad(saved))(1.5)
+
+
+def test_what_such_a_function_takes_out_may_not_be_used_beside_it() -> None:
+    taken = []
+
+    @aj.custom_gradient
+    def f(x: Any) -> Any:
+        taken.append(float(x))
+        return x * 1.0, lambda g: g
+
+    with pytest.raises(aj.GradientError, match="comes back"):
+        aj.grad(lambda x: f(x) * taken[0])(1.5)

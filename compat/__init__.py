@@ -213,7 +213,7 @@ def __getattr__(name: str) -> _Any:
     if name in ("train", "saved_model"):  # load adjit.nn
         return _importlib.import_module(f"{__name__}.{name}")
     if name == "bfloat16":
-        return dtypes.bfloat16()
+        return dtypes.found_bfloat16()
     if name == "keras":
         try:
             return _importlib.import_module(f"{__name__}.keras")

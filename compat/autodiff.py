@@ -22,7 +22,7 @@ from .errors import missing, translated
 from .tape import GradientTape, UnconnectedGradients
 from .tensor import convert_to_tensor
 
-__all__ = ["ForwardAccumulator"]
+__all__ = ["ForwardAccumulator", "GradientTape"]
 
 
 class ForwardAccumulator:
@@ -154,3 +154,7 @@ def hessians(
 
 
 __getattr__ = missing("tf.autodiff", "use tf.GradientTape")
+
+
+def __dir__() -> list[str]:
+    return __all__

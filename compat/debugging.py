@@ -14,7 +14,7 @@ from adjit.tracer.regions import is_traced
 from adjit.tracer.surface import reductions
 
 from .dtypes import as_dtype
-from .errors import FailedCheck, InvalidArgumentError, missing, translated
+from .errors import FailedCheck, missing, translated
 from .shape_checks import assert_shapes as assert_shapes
 from .tensor import convert_to_tensor, pair
 
@@ -163,7 +163,7 @@ def enable_traceback_filtering() -> None:
 
 disable_traceback_filtering = enable_traceback_filtering
 
-__all__ = [name for name in dir() if name.startswith(("assert_", "check_", "is_"))] + ["Assert", "InvalidArgumentError"]
+__all__ = [name for name in dir() if name.startswith(("assert_", "check_", "is_")) and name != "is_traced"] + ["Assert"]
 
 
 def __dir__() -> list[str]:

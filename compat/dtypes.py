@@ -150,7 +150,7 @@ def _known_as(dtype: np.dtype[Any]) -> DType:
     return _known[dtype]
 
 
-def bfloat16() -> DType:
+def found_bfloat16() -> DType:
     """`tf.bfloat16`, of the package ml_dtypes."""
     try:
         return as_dtype(importlib.import_module("ml_dtypes").bfloat16)
@@ -164,9 +164,14 @@ def __getattr__(name: str) -> Any:
     if name == "double":
         return float64
     if name == "bfloat16":
-        return bfloat16()
+        return found_bfloat16()
     if name in ("cast", "saturate_cast"):
         from . import math  # noqa: PLC0415 - it computes with dtypes
 
         return getattr(math, name)
     return missing("tf.dtypes", "there are float16, float32, float64, complex64, complex128, bool and integers")(name)
+
+
+def __dir__() -> list[str]:
+    kinds = [name for name, value in globals().items() if isinstance(value, DType) and name != "bool_"]
+    return ["DType", "as_dtype", "bfloat16", "bool", "cast", "double", "saturate_cast", *kinds]

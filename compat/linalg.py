@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.operand import Operand
 from adjit.tracer.surface import create, indexing, padding, reductions, shapes
 from adjit.tracer.surface import einsum as _einsum
 from adjit.tracer.surface import linalg as _linalg
@@ -17,13 +17,8 @@ from .errors import InvalidShape, missing, out_of_scope
 from .listing import public_names
 from .math import global_norm as global_norm
 from .math import l2_normalize as l2_normalize
-from .tensor import convert_to_tensor, dress, pair
+from .tensor import convert_to_tensor, dress, tensors
 from .wrapping import axes_of, public
-
-
-def _matrices(what: str, a: Any, b: Any) -> tuple[Any, Any]:
-    x, y = pair(what, convert_to_tensor(a) if not isinstance(a, Operand) and not isinstance(b, Operand) else a, b)
-    return dress(x), dress(y)
 
 
 @public
@@ -32,7 +27,7 @@ def matmul(
     a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
     """The product of two matrices, or of batches of them."""
-    x, y = _matrices("MatMul", a, b)
+    x, y = tensors("MatMul", a, b)
     if len(x.type.shape) < 2 or len(y.type.shape) < 2:
         raise InvalidShape(
             f"MatMul: In[0] and In[1] must have at least 2 dimensions, not {list(x.type.shape)} and {list(y.type.shape)}; "
@@ -45,7 +40,7 @@ def matmul(
 
 @public
 def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None) -> Any:
-    x, y = _matrices("MatVec", a, b)
+    x, y = tensors("MatVec", a, b)
     x = shapes.matrix_transpose(x) if transpose_a or adjoint_a else x
     out = ops.matmul(x, ops.reshape(y, (*y.type.shape, 1)))
     return ops.reshape(out, out.type.shape[:-1])
@@ -53,7 +48,7 @@ def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, n
 
 @public
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
-    return _linalg.tensordot(*_matrices("Tensordot", a, b), axes=axes)
+    return _linalg.tensordot(*tensors("Tensordot", a, b), axes=axes)
 
 
 @public
@@ -63,7 +58,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Any:
 
 @public
 def cross(a: Any, b: Any, name: str | None = None) -> Any:
-    return _linalg.cross(*_matrices("Cross", a, b))
+    return _linalg.cross(*tensors("Cross", a, b))
 
 
 @public
@@ -100,7 +95,7 @@ adjoint = matrix_transpose
 @public
 def diag(diagonal: Any, name: str = "diag", k: int = 0) -> Any:
     """Matrices with the last axis on a diagonal."""
-    x = convert_to_tensor(diagonal)
+    x = _of_rank("MatrixDiag", 1, diagonal)
     place = create.eye(x.type.shape[-1] + abs(k), k=k, dtype=x.type.dtype)
     rows = padding.pad(x, [(0, 0)] * (len(x.type.shape) - 1) + [(0, k) if k >= 0 else (-k, 0)])
     return ops.reshape(rows, (*rows.type.shape, 1)) * place
@@ -108,19 +103,43 @@ def diag(diagonal: Any, name: str = "diag", k: int = 0) -> Any:
 
 @public
 def diag_part(input: Any, name: str = "diag_part", k: int = 0) -> Any:
-    return indexing.diagonal(convert_to_tensor(input), k, -2, -1)
+    return indexing.diagonal(_of_rank("MatrixDiagPart", 2, input), k, -2, -1)
 
 
-tensor_diag, tensor_diag_part = diag, diag_part
+@public
+def tensor_diag(diagonal: Any, name: str | None = None) -> Any:
+    """A tensor of twice the rank: element [i, j, i, j] is element [i, j] of a matrix."""
+    x = _of_rank("Diag", 1, diagonal)
+    size, shape = x.type.size, x.type.shape
+    return ops.reshape(ops.reshape(x, (size, 1)) * create.eye(size, dtype=x.type.dtype), (*shape, *shape))
+
+
+@public
+def tensor_diag_part(input: Any, name: str | None = None) -> Any:
+    """The inverse of `tensor_diag`."""
+    x = _of_rank("DiagPart", 2, input)
+    shape = x.type.shape[: len(x.type.shape) // 2]
+    if x.type.shape != (*shape, *shape):
+        raise InvalidShape(f"DiagPart: the axes of the input must be two equal halves, not {list(x.type.shape)}; use tf.linalg.diag_part")
+    size = math.prod(shape)
+    return ops.reshape(indexing.diagonal(ops.reshape(x, (size, size)), 0), shape)
+
+
+def _of_rank(what: str, rank: int, given: Any) -> Any:
+    """The tensor, if it has at least that rank."""
+    x = convert_to_tensor(given)
+    if len(x.type.shape) < rank:
+        raise InvalidShape(f"{what}: input must be at least {rank}-dim, received shape: {list(x.type.shape)}")
+    return x
 
 
 @public
 def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0) -> Any:
-    x = convert_to_tensor(input)
+    x = _of_rank("MatrixSetDiag", 2, input)
     if k:
         out_of_scope("set_diag(k=...)", "use tf.where with a mask")
     on = ops.equal(ops.iota(x.type.shape, len(x.type.shape) - 2), ops.iota(x.type.shape, len(x.type.shape) - 1))
-    d = convert_to_tensor(diagonal, dtype_hint=x.dtype)
+    d = _of_rank("MatrixSetDiag", 1, convert_to_tensor(diagonal, dtype_hint=x.dtype))
     size, (rows, columns) = d.type.shape[-1], x.type.shape[-2:]
     column = padding.pad(d, [(0, 0)] * (len(d.type.shape) - 1) + [(0, rows - size)])
     return ops.where(on, ops.broadcast_to(ops.reshape(column, (*column.type.shape, 1)), (*x.type.shape[:-1], columns)), x)
@@ -143,7 +162,7 @@ def band_part(input: Any, num_lower: int, num_upper: int, name: str | None = Non
 @public
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Any:
     """x with `matrix @ x = rhs`, where rhs is a matrix or a batch of matrices."""
-    a, b = _matrices("MatrixSolve", matrix, rhs)
+    a, b = tensors("MatrixSolve", matrix, rhs)
     if len(b.type.shape) < 2:
         raise InvalidShape(f"MatrixSolve: rhs must have at least 2 dimensions, not {list(b.type.shape)}; use rhs[:, None] for a vector")
     return ops.solve(shapes.matrix_transpose(a) if adjoint else a, b)
@@ -158,7 +177,7 @@ def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
 @public
 def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None) -> Any:
     """x with `matrix @ x = rhs`, where only one triangle of the matrix is read."""
-    a, b = _matrices("MatrixTriangularSolve", matrix, rhs)
+    a, b = tensors("MatrixTriangularSolve", matrix, rhs)
     return ops.solve_triangular(a, b, upper=not lower, transposed=adjoint)
 
 
@@ -170,7 +189,7 @@ def cholesky(input: Any, name: str | None = None) -> Any:
 @public
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Any:
     """x with `chol @ chol.T @ x = rhs`."""
-    a, b = _matrices("CholeskySolve", chol, rhs)
+    a, b = tensors("CholeskySolve", chol, rhs)
     return ops.solve_triangular(a, ops.solve_triangular(a, b), transposed=True)
 
 
@@ -206,7 +225,7 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
 @public
 def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Any:
     """x that minimises the distance of `matrix @ x` from rhs."""
-    a, b = _matrices("MatrixSolveLs", matrix, rhs)
+    a, b = tensors("MatrixSolveLs", matrix, rhs)
     if l2_regularizer:
         square = ops.matmul(shapes.matrix_transpose(a), a)
         return ops.solve(square + l2_regularizer * create.eye(square.type.shape[-1], dtype=square.dtype), shapes.matrix_transpose(a) @ b)

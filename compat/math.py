@@ -18,7 +18,7 @@ from .listing import public_names
 from .segments import *  # noqa: F403 - names of tf.math
 from .shape import TensorShape
 from .special import *  # noqa: F403 - names of tf.math
-from .tensor import convert_to_tensor, dress, pair, true_quotient
+from .tensor import convert_to_tensor, dress, pair, tensors, true_quotient
 from .wrapping import axes_of, binary, floating, public, unary
 
 # ---- elementwise
@@ -59,15 +59,15 @@ less, less_equal = binary(ops.less, "less"), binary(ops.less_equal, "less_equal"
 greater, greater_equal = binary(ops.greater, "greater"), binary(ops.greater_equal, "greater_equal")
 logical_and, logical_or = binary(ops.logical_and, "logical_and"), binary(ops.logical_or, "logical_or")
 logical_xor = binary(ops.logical_xor, "logical_xor")
-xlogy = binary(lambda a, b: _where_zero(a, lambda: a * ops.log(b)), "xlogy")
-xlog1py = binary(lambda a, b: _where_zero(a, lambda: a * ops.log1p(b)), "xlog1py")
+xlogy = binary(lambda a, b: _where_zero(ops.log, *tensors("xlogy", a, b)), "xlogy")
+xlog1py = binary(lambda a, b: _where_zero(ops.log1p, *tensors("xlog1py", a, b)), "xlog1py")
 divide_no_nan = binary(lambda a, b: _no_nan(b, lambda: true_quotient(a, b)), "divide_no_nan")
 multiply_no_nan = binary(lambda a, b: _no_nan(b, lambda: ops.mul(a, b)), "multiply_no_nan")
 
 
-def _where_zero(x: Any, value: Callable[[], Operand]) -> Operand:
-    """0 where x is 0, whatever `value` is there: the adjoint of `where` keeps it out of gradients too."""
-    return ops.where(ops.equal(x, 0.0), 0.0, value())
+def _where_zero(function: Callable[[Operand], Operand], x: Operand, y: Operand) -> Operand:
+    """x function(y), and 0 where x is 0, whatever y is there: the adjoint of `where` keeps it out of gradients too."""
+    return ops.where(ops.equal(x, 0.0), 0.0, ops.mul(x, function(y)))
 
 
 def _no_nan(divisor: Any, value: Callable[[], Operand]) -> Operand:
@@ -88,6 +88,8 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 def add_n(inputs: Any, name: str | None = None) -> Any:
     """The sum of a list of tensors of one shape."""
     xs = [convert_to_tensor(x) for x in inputs]
+    if not xs:
+        raise ValueError("add_n: needs a list of at least one tensor")
     if any(x.type != xs[0].type for x in xs):
         raise InvalidShape(f"add_n: the inputs must have one dtype and shape, not {', '.join(str(x.type) for x in xs)}")
     total = xs[0]
@@ -230,7 +232,7 @@ def bincount(arr: Any, weights: Any = None, minlength: int | None = None, maxlen
 
 def xdivy(x: Any, y: Any, name: str | None = None) -> Any:
     """x / y, and 0 where x is 0, whatever y is."""
-    a, b = pair("xdivy", x, y)
+    a, b = tensors("xdivy", x, y)
     none = ops.equal(a, 0)
     return dress(ops.where(none, ops.mul(a, 0), ops.div(a, ops.where(none, ops.add(ops.mul(b, 0), 1), b))))
 
@@ -322,7 +324,7 @@ def is_non_decreasing(x: Any) -> Any:
 
 @public
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5, name: str | None = None) -> Any:
-    a, b = pair("approximate_equal", x, y)
+    a, b = tensors("approximate_equal", x, y)
     return ops.less(ops.absolute(ops.sub(a, b)), tolerance)
 
 
@@ -333,7 +335,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
     source = t.type.dtype
     if target.kind == "b" or source.kind == "b" or (source.kind in "iu" and target.kind == "f"):
         return ops.cast(t, target)
-    (low, high), (least, most) = limits(target), limits(source)
+    (low, high), (least, most) = _limits(target), _limits(source)
     if low > least:
         t = ops.maximum(t, low)
     if high < most:
@@ -341,7 +343,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
     return ops.cast(t, target)  # casts of floats to integers saturate at bounds that a float cannot represent
 
 
-def limits(dtype: Any) -> tuple[Any, Any]:
+def _limits(dtype: Any) -> tuple[Any, Any]:
     info: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
     return info.min.item() if dtype.kind == "f" else info.min, info.max.item() if dtype.kind == "f" else info.max
 

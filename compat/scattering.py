@@ -9,6 +9,8 @@ from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.tracer.surface.updates import update_at
 
+from .errors import InvalidShape
+
 COMBINE: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "mul": ("multiply", lambda a, b: a * b),
     "div": ("divide", lambda a, b: a / b),
@@ -29,6 +31,8 @@ class IndexedSlices:
 
 def nd_key(index: Operand) -> tuple[Any, ...]:
     """The index arrays along each axis, from an array whose last axis holds the positions."""
+    if not index.type.shape:
+        raise InvalidShape("indices must be at least a vector: its last axis holds one place for each axis that is indexed")
     return tuple(ops.getitem(index, (..., i)) for i in range(index.type.shape[-1]))
 
 

@@ -112,6 +112,8 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     """The inverse of `dynamic_partition`: row `indices[m][i]` of the result is `data[m][i]`; later ones count."""
     places = [convert_to_tensor(i) for i in indices]
     parts = [convert_to_tensor(x) for x in data]
+    if len(places) != len(parts) or not places:
+        raise InvalidShape(f"dynamic_stitch: needs as many tensors of indices as of data, at least one, not {len(places)} and {len(parts)}")
     if any(map(is_traced, places)):
         return _stitched(places, parts, _one_more(shapes.concatenate([ops.reshape(i, -1) for i in places]), "dynamic_stitch"))
     if any(i.type.size and int(np.min(np.asarray(i))) < 0 for i in places):

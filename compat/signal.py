@@ -29,14 +29,14 @@ def _transform(name: str, function: Callable[..., Operand], axes: int, wants_com
             check_floating(f"tf.signal.{own}", x)
         lengths = None if fft_length is None else sizes_of(fft_length)
         if axes == 1:
-            return narrow(function(x, n=None if lengths is None else lengths[0]), x)
-        return narrow(function(x, s=lengths, axes=tuple(range(-axes, 0))), x)
+            return _narrow(function(x, n=None if lengths is None else lengths[0]), x)
+        return _narrow(function(x, s=lengths, axes=tuple(range(-axes, 0))), x)
 
     own = name
     return named(public(transform), name)
 
 
-def narrow(result: Operand, x: Operand) -> Operand:
+def _narrow(result: Operand, x: Operand) -> Operand:
     """The result in the precision of the argument."""
     double = x.type.dtype in (F64, C128)
     if result.type.is_complex:

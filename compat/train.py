@@ -16,9 +16,10 @@ from adjit.runtime.variable import Variable as RuntimeVariable
 
 from .dtypes import int64
 from .errors import NotFoundError, missing
-from .listing import public_names
 from .module import Module
 from .variable import Variable
+
+__all__ = ["Checkpoint", "CheckpointManager", "latest_checkpoint", "list_variables"]
 
 SUFFIX = ".safetensors"
 STATE = "checkpoint"  # the file that lists the checkpoints of a folder
@@ -222,7 +223,7 @@ def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
 
 
 def __dir__() -> list[str]:
-    return public_names(globals())
+    return __all__
 
 
 __getattr__ = missing("tf.train", "there are Checkpoint, CheckpointManager, latest_checkpoint and list_variables")

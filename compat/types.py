@@ -33,3 +33,9 @@ experimental = SimpleNamespace(
     TraceType=TraceType, GenericFunction=Function, PolymorphicFunction=Function, ConcreteFunction=ConcreteFunction, Callable=Function,
     TensorLike=Any,
 )  # fmt: skip
+
+__all__ = ["experimental"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,8 +7,8 @@ two forms: eagerly, a tape records one statement that calls `grad_fn`; in a trac
 The intermediate values of `f` are recorded as usual but are not connected to the result: gradients go through `grad_fn`. They are connected
 to what `grad_fn` closes over, so that higher-order derivatives are those of `grad_fn`.
 
-`f` may compute with NumPy, SciPy or anything else, eagerly. Then what `grad_fn` closes over must be tensors for a higher derivative: that of
-a number or an array would be lost, and is refused.
+`f` may compute with NumPy, SciPy or anything else, eagerly. Then what `grad_fn` closes over must be tensors for a higher derivative: that
+of a number or an array would be lost, and is refused.
 """
 
 from __future__ import annotations

@@ -25,6 +25,11 @@ from .transforms import grad, jacobian, jvp
 
 __all__ = ["custom_root", "fixed_point", "minimize", "root"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Solver = Callable[..., Any]
 HALVINGS = 30  # of a step that does not improve
 

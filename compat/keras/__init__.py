@@ -16,3 +16,7 @@ __all__ = [
     "Input", "Model", "Sequential", "activations", "callbacks", "constraints", "initializers", "layers", "losses", "metrics", "models",
     "optimizers", "regularizers", "utils",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -173,3 +173,7 @@ def adapted(callback: Any, model: Any, params: Any = None) -> ours.Callback:
     callback.set_model(model)
     callback.set_params(params or {})
     return Adapter(callback)
+
+
+def __dir__() -> list[str]:
+    return __all__

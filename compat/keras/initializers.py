@@ -24,3 +24,7 @@ def _initializer(cls: type[Any]) -> Any:
 _NAMES = [name for name in ours.__all__ if name[0].isupper() and name != "Initializer"]
 globals().update({name: _initializer(getattr(ours, name)) for name in _NAMES})
 __all__ = [*_NAMES, "Initializer", "get"]
+
+
+def __dir__() -> list[str]:
+    return __all__

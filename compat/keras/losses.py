@@ -30,3 +30,7 @@ mape = MAPE = globals()["mean_absolute_percentage_error"]
 msle = MSLE = globals()["mean_squared_logarithmic_error"]
 kld = KLD = globals()["kl_divergence"]
 __all__ += ["KLD", "Loss", "MAE", "MAPE", "MSE", "MSLE", "get", "kld", "mae", "mape", "mse", "msle"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -25,3 +25,7 @@ def _metric(cls: type[Any]) -> Any:
 __all__ = [name for name in ours.__all__ if name != "get_metric"]
 globals().update({name: _metric(getattr(ours, name)) for name in __all__})
 __all__ += ["get"]
+
+
+def __dir__() -> list[str]:
+    return __all__

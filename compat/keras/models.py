@@ -262,3 +262,7 @@ class Sequential(Model, nn.Sequential):
 
 
 __all__ = ["Model", "Sequential", "load_model", "save_model"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -6,3 +6,7 @@ from adjit.nn.optimizers import get_optimizer as get
 from . import schedules
 
 __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Nadam", "Optimizer", "RMSprop", "get", "schedules"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -41,3 +41,7 @@ def set_random_seed(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - what Keras' users ask for
     nn.set_seed(seed)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -26,3 +26,7 @@ def __getattr__(name: str) -> _ModuleType:
     if name in __all__:
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'aj.scipy' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 import re
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
@@ -28,26 +28,43 @@ def test_misspelt_names() -> None:
     assert not hasattr(aj, "__path_of_nothing__")
 
 
-SPACES = [
-    "random", "linalg", "nn", "nn.activations", "nn.callbacks", "nn.initializers", "nn.losses", "nn.metrics", "nn.optimizers",
-    "nn.regularizers", "nn.schedules", "tf", "tf.math", "tf.nn", "tf.linalg", "tf.random", "tf.errors", "tf.config", "tf.data",
-    "tf.debugging", "tf.nest", "tf.autograph",
-]  # fmt: skip
 INTERNAL = {
     "Any", "Callable", "NamedTuple", "Operand", "Sequence", "annotations", "as_operand", "axes_of", "dress", "missing", "np", "ops",
     "present", "public_names", "to_operand", "unary",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["", *SPACES])
-def test_tab_completion_shows_public_names_only(name: str) -> None:
-    space = operator.attrgetter(name)(aj) if name else aj
-    shown = dir(space)
+def namespaces(module: ModuleType, path: str) -> Iterator[tuple[str, ModuleType]]:
+    """The modules that completion leads to."""
+    yield path, module
+    for name in dir(module):
+        inside = getattr(module, name, None)
+        if isinstance(inside, ModuleType) and not name.startswith("_"):
+            yield from namespaces(inside, f"{path}.{name}")
+
+
+SPACES = dict(namespaces(aj, "aj"))
+
+
+def test_completion_leads_to_all_namespaces() -> None:
+    assert {"aj.fft", "aj.implicit", "aj.linalg", "aj.nn.losses", "aj.random", "aj.special", "aj.tf.dtypes", "aj.tf.keras.layers"} <= set(
+        SPACES
+    )
+
+
+@pytest.mark.parametrize("path", SPACES)
+def test_tab_completion_shows_public_names_only(path: str) -> None:
+    space = SPACES[path]
+    shown = [name for name in dir(space) if not name.startswith("__")]
     assert shown
+    assert "__dir__" in vars(space), "says itself what it shows"
     assert INTERNAL.isdisjoint(shown)
     for each in shown:
-        value = getattr(space, each)
-        assert not isinstance(value, ModuleType) or value.__name__.startswith("adjit."), each
+        value = getattr(space, each, None)
+        if isinstance(value, ModuleType):
+            assert value.__name__.startswith("adjit."), each
+        else:
+            assert str(getattr(value, "__module__", None) or "adjit").startswith(("adjit", "numpy", "builtins", "types")), each
 
 
 def test_tab_completion_shows_what_people_look_for() -> None:

@@ -27,6 +27,11 @@ __all__ = [
     "ndtr", "ndtri", "polygamma", "psi", "rel_entr", "sinc", "softmax", "xlog1py", "xlogy", "y0", "y1", "yn", "zeta",
 ]  # fmt: skip
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 expit = sigmoid
 gamma = unary(
     special.gamma, "gamma", "Return the gamma function.",

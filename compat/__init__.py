@@ -84,9 +84,9 @@ def executing_eagerly() -> bool:  # type: ignore[valid-type] # `bool` is a dtype
     return _current_trace() is None
 
 
-def device(name: _Any) -> _Any:
+def device(device_name: _Any) -> _Any:
     """A context manager without effect: there is one device."""
-    return _contextlib.nullcontext(name)
+    return _contextlib.nullcontext(device_name)
 
 
 @_contextlib.contextmanager

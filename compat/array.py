@@ -13,6 +13,7 @@ from adjit.ir.active import current_builder
 from adjit.ir.operand import Operand
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.shape import Reshape
+from adjit.ir.types import BOOL
 from adjit.tracer.regions import is_traced
 from adjit.tracer.surface import create, elementwise, indexing, padding, sets, shapes
 
@@ -355,7 +356,8 @@ tensor_scatter_nd_min = _scatter_nd("min")
 
 @public
 def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str = "boolean_mask") -> Any:
-    return convert_to_tensor(tensor)[(slice(None),) * (axis or 0) + (convert_to_tensor(mask),)]
+    places = convert_to_tensor(mask, dtype_hint=BOOL)
+    return convert_to_tensor(tensor)[(slice(None),) * (axis or 0) + (places if places.type.dtype == BOOL else ops.not_equal(places, 0),)]
 
 
 @public

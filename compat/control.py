@@ -153,7 +153,9 @@ def _check_structure(wanted: Any, out: Any) -> None:
         )
 
 
-vectorized_map = map_fn
+def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+    """Apply `fn` to each row, and stack the results."""
+    return map_fn(fn, elems)
 
 
 def scan(

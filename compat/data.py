@@ -6,15 +6,15 @@ Everything else is rejected by name: use any iterable of arrays in a custom loop
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, islice, takewhile
 from typing import Any
 
 import numpy as np
 
 from adjit.tracer.pytree import flatten, tree_map
 
-from .data_flow import AUTOMATIC, called, interleaved, padded, prefetched, rows_of, windows
-from .errors import missing, out_of_scope
+from .data_flow import AUTOMATIC, as_promised, called, given_specs, interleaved, padded, prefetched, rows_of, windows
+from .errors import InvalidArgumentError, missing, out_of_scope
 from .feeding import elements_of
 from .specs import TensorSpec, spec_of
 from .tensor import convert_to_tensor, eager, tracing
@@ -25,9 +25,10 @@ AUTOTUNE = -1
 class Dataset:
     """An iterable that can be iterated any number of times."""
 
-    def __init__(self, start: Callable[[], Iterator[Any]], length: int | None = None) -> None:
+    def __init__(self, start: Callable[[], Iterator[Any]], length: int | None = None, spec: Any = None) -> None:
         self._start = start
         self._length = length  # None: unknown; -1: infinite
+        self._spec = spec  # of the elements, where it is promised
         self._inside = tracing()  # created by a function that is being traced: its elements are known then
 
     # ---- sources
@@ -60,8 +61,16 @@ class Dataset:
         return Dataset(lambda: zip(*parts, strict=False), shortest)
 
     @staticmethod
-    def from_generator(generator: Callable[[], Any], *args: Any, **kwargs: Any) -> Dataset:
-        return Dataset(lambda: (tree_map(convert_to_tensor, x) for x in generator()))
+    def from_generator(
+        generator: Callable[..., Any], output_types: Any = None, output_shapes: Any = None, args: Any = (), output_signature: Any = None,
+        name: str | None = None,
+    ) -> Dataset:  # fmt: skip
+        """What a function yields when it is called with `args`, with the dtypes and shapes that are promised."""
+        if (output_types is None) == (output_signature is None):
+            raise TypeError("Dataset.from_generator: pass output_signature (or output_types), which says what the generator yields")
+        promised = given_specs(output_types, output_shapes) if output_signature is None else output_signature
+        whole = tree_map(convert_to_tensor, tuple(args))
+        return Dataset(lambda: (as_promised(x, promised) for x in generator(*(np.asarray(a) for a in whole))), spec=promised)
 
     # ---- transformations
 
@@ -215,6 +224,42 @@ class Dataset:
 
         return Dataset(elements, self._length)
 
+    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
+        """Every `num_shards`-th element, from that at `index` on."""
+        count, at = int(num_shards), int(index)
+        if not 0 <= at < count:
+            raise InvalidArgumentError(None, None, f"Index must be between 0 and {count - 1} (currently index = {at}).")
+        length = self._length
+        if length is not None and length >= 0:
+            length = len(range(at, length, count))
+        return Dataset(lambda: islice(iter(self), at, None, count), length)
+
+    def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: str | None = None) -> Dataset:
+        """The outputs of a function of a state and an element, which returns the next state and an output."""
+
+        def scanned() -> Iterator[Any]:
+            state = tree_map(convert_to_tensor, initial_state)
+            for element in self:
+                state, out = scan_func(state, element)
+                yield tree_map(convert_to_tensor, out)
+
+        return Dataset(scanned, self._length)
+
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
+        """The elements before the first one for which the predicate is false."""
+        return Dataset(lambda: takewhile(lambda x: bool(called(predicate, x)), self))
+
+    def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
+        """The dataset that a function makes of this one."""
+        return transformation_func(self)
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The only element."""
+        found = list(islice(iter(self), 2))
+        if len(found) != 1:
+            raise InvalidArgumentError(None, None, f"Dataset {'had more than one element' if found else 'was empty'}.")
+        return found[0]
+
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: str | None = None) -> Any:
         state = tree_map(convert_to_tensor, initial_state)
         for element in self:
@@ -249,6 +294,8 @@ class Dataset:
 
     @property
     def element_spec(self) -> Any:
+        if self._spec is not None:
+            return self._spec
         first = next(iter(self), None)
         return None if first is None else tree_map(spec_of, first)
 

@@ -1,4 +1,7 @@
-"""How datasets change the flow of their elements: generators behind `tf.data.Dataset.interleave`, `window`, `padded_batch`, `prefetch`."""
+"""How datasets change the flow of their elements: generators behind `tf.data.Dataset.interleave`, `window`, `padded_batch`, `prefetch`.
+
+And what elements are promised to be, by `from_generator`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ import numpy as np
 from adjit.tracer.pytree import flatten, tree_map
 
 from .errors import InvalidArgumentError
-from .tensor import eager
+from .specs import TensorSpec
+from .tensor import convert_to_tensor, eager
+from .text import string
 
 AUTOMATIC = 2  # elements that are read ahead where the user leaves it open
 
@@ -143,3 +148,31 @@ def prefetched(source: Iterable[Any], room: int) -> Iterator[Any]:
             yield element
     finally:
         ahead.stop()
+
+
+def given_specs(types: Any, shapes: Any) -> Any:
+    """Specifications of a structure of dtypes and, where they are given, of shapes."""
+    if isinstance(types, dict):
+        return {key: given_specs(one, None if shapes is None else shapes[key]) for key, one in types.items()}
+    if isinstance(types, tuple | list):
+        return tuple(given_specs(one, each) for one, each in zip(types, [None] * len(types) if shapes is None else shapes, strict=True))
+    return TensorSpec(shapes, types)
+
+
+def as_promised(element: Any, spec: Any) -> Any:
+    """What a generator has yielded, as tensors of the promised dtypes; an error if it does not fit."""
+    if isinstance(spec, dict) and isinstance(element, dict) and set(spec) == set(element):
+        return {key: as_promised(element[key], one) for key, one in spec.items()}
+    if isinstance(spec, tuple) and isinstance(element, tuple | list) and len(spec) == len(element):
+        return tuple(as_promised(x, one) for x, one in zip(element, spec, strict=True))
+    if not isinstance(spec, TensorSpec) or isinstance(element, dict):
+        raise TypeError(f"`generator` yielded an element that did not match the expected structure: expected {spec}, got {element!r}")
+    if spec.dtype is string:
+        return convert_to_tensor(element)
+    try:
+        out = convert_to_tensor(np.asarray(element).astype(spec.dtype.dtype, casting="same_kind"))
+    except (TypeError, ValueError):
+        raise TypeError(f"`generator` yielded an element that could not be converted to the expected type: {element!r} to {spec}") from None
+    if not spec.is_compatible_with(out):
+        raise TypeError(f"`generator` yielded an element of shape {out.shape} where an element of {spec} was expected")
+    return out

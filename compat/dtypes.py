@@ -134,8 +134,9 @@ uint8, uint16, uint32, uint64 = (_known[DTYPES[n]] for n in ("u8", "u16", "u32",
 _python: dict[type | str, DType] = {float: float32, int: int32, bool: bool_, "float": float32, "int": int32}
 
 
-def as_dtype(spec: Any) -> DType:
+def as_dtype(type_value: Any) -> DType:
     """The dtype with that name or type; Python's `float` and `int` are float32 and int32 here."""
+    spec = type_value
     if isinstance(spec, DType):
         return spec
     if type(spec) is int:

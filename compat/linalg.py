@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.operand import Operand
+from adjit.ir.ops.complex import conj, real
 from adjit.tracer.surface import create, indexing, padding, reductions, shapes
 from adjit.tracer.surface import einsum as _einsum
 from adjit.tracer.surface import linalg as _linalg
@@ -17,8 +19,19 @@ from .errors import InvalidShape, missing, out_of_scope
 from .listing import public_names
 from .math import global_norm as global_norm
 from .math import l2_normalize as l2_normalize
-from .tensor import convert_to_tensor, dress, tensors
-from .wrapping import axes_of, public
+from .tensor import convert_to_tensor, dress
+from .wrapping import axes_of, public, tensors
+
+
+def _adjoint(x: Operand) -> Operand:
+    """The conjugated transpose."""
+    return conj(shapes.matrix_transpose(x))
+
+
+def _turned(x: Operand, transpose: bool, adjoint: bool) -> Operand:
+    if transpose and adjoint:
+        raise ValueError("Only one of transpose and adjoint can be True for a matrix.")
+    return _adjoint(x) if adjoint else shapes.matrix_transpose(x) if transpose else x
 
 
 @public
@@ -33,16 +46,13 @@ def matmul(
             f"MatMul: In[0] and In[1] must have at least 2 dimensions, not {list(x.type.shape)} and {list(y.type.shape)}; "
             "use tf.linalg.matvec or tf.tensordot for vectors"
         )
-    x = shapes.matrix_transpose(x) if transpose_a or adjoint_a else x
-    y = shapes.matrix_transpose(y) if transpose_b or adjoint_b else y
-    return ops.matmul(x, y)
+    return ops.matmul(_turned(x, transpose_a, adjoint_a), _turned(y, transpose_b, adjoint_b))
 
 
 @public
 def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None) -> Any:
     x, y = tensors("MatVec", a, b)
-    x = shapes.matrix_transpose(x) if transpose_a or adjoint_a else x
-    out = ops.matmul(x, ops.reshape(y, (*y.type.shape, 1)))
+    out = ops.matmul(_turned(x, transpose_a, adjoint_a), ops.reshape(y, (*y.type.shape, 1)))
     return ops.reshape(out, out.type.shape[:-1])
 
 
@@ -67,9 +77,9 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool =
     x = convert_to_tensor(tensor)
     kind = None if ord == "euclidean" else ord
     if axis is None:
-        flat = reductions.norm(ops.reshape(x, (-1,)), None if kind == "fro" else kind)
+        flat = ops.cast(reductions.norm(ops.reshape(x, (-1,)), None if kind == "fro" else kind), x.type.dtype)
         return ops.reshape(flat, (1,) * len(x.type.shape)) if keepdims else flat
-    return reductions.norm(x, kind, axes_of(axis), keepdims)
+    return ops.cast(reductions.norm(x, kind, axes_of(axis), keepdims), x.type.dtype)
 
 
 @public
@@ -81,15 +91,20 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
 
 @public
 def trace(x: Any, name: str | None = None) -> Any:
-    return indexing.trace(convert_to_tensor(x), axis1=-2, axis2=-1)
+    t = _of_rank("Trace", 2, x)
+    return ops.cast(indexing.trace(t, axis1=-2, axis2=-1), t.type.dtype)
 
 
 @public
 def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Any:
-    return shapes.matrix_transpose(convert_to_tensor(a))
+    x = _of_rank("MatrixTranspose", 2, a)
+    return _adjoint(x) if conjugate else shapes.matrix_transpose(x)
 
 
-adjoint = matrix_transpose
+@public
+def adjoint(matrix: Any, name: str | None = None) -> Any:
+    """The transpose of matrices, conjugated."""
+    return _adjoint(_of_rank("Adjoint", 2, matrix))
 
 
 @public
@@ -165,20 +180,20 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
     a, b = tensors("MatrixSolve", matrix, rhs)
     if len(b.type.shape) < 2:
         raise InvalidShape(f"MatrixSolve: rhs must have at least 2 dimensions, not {list(b.type.shape)}; use rhs[:, None] for a vector")
-    return ops.solve(shapes.matrix_transpose(a) if adjoint else a, b)
+    return ops.solve(_adjoint(a) if adjoint else a, b)
 
 
 @public
 def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
     x = convert_to_tensor(input)
-    return _linalg.inv(shapes.matrix_transpose(x) if adjoint else x)
+    return _linalg.inv(_adjoint(x) if adjoint else x)
 
 
 @public
 def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None) -> Any:
     """x with `matrix @ x = rhs`, where only one triangle of the matrix is read."""
     a, b = tensors("MatrixTriangularSolve", matrix, rhs)
-    return ops.solve_triangular(a, b, upper=not lower, transposed=adjoint)
+    return ops.solve_triangular(conj(a) if adjoint else a, b, upper=not lower, transposed=adjoint)
 
 
 @public
@@ -188,9 +203,9 @@ def cholesky(input: Any, name: str | None = None) -> Any:
 
 @public
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Any:
-    """x with `chol @ chol.T @ x = rhs`."""
+    """x with `chol @ adjoint(chol) @ x = rhs`."""
     a, b = tensors("CholeskySolve", chol, rhs)
-    return ops.solve_triangular(a, ops.solve_triangular(a, b), transposed=True)
+    return ops.solve_triangular(conj(a), ops.solve_triangular(a, b), transposed=True)
 
 
 @public
@@ -200,14 +215,15 @@ def det(input: Any, name: str | None = None) -> Any:
 
 @public
 def slogdet(input: Any, name: str | None = None) -> Any:
-    return tuple(_linalg.slogdet(convert_to_tensor(input)))
+    x = convert_to_tensor(input)
+    return tuple(ops.cast(part, x.type.dtype) for part in _linalg.slogdet(x))
 
 
 @public
 def logdet(matrix: Any, name: str | None = None) -> Any:
     """The logarithm of the determinant of positive definite matrices."""
     factor = _linalg.cholesky(convert_to_tensor(matrix))
-    return 2.0 * ops.sum(ops.log(indexing.diagonal(factor, 0, -2, -1)), -1)
+    return 2.0 * ops.sum(ops.log(real(indexing.diagonal(factor, 0, -2, -1))), -1)
 
 
 @public
@@ -219,7 +235,7 @@ def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
 
 @public
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
-    return _linalg.pinv(convert_to_tensor(a))
+    return _linalg.pinv(convert_to_tensor(a), rcond)
 
 
 @public
@@ -227,23 +243,56 @@ def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True,
     """x that minimises the distance of `matrix @ x` from rhs."""
     a, b = tensors("MatrixSolveLs", matrix, rhs)
     if l2_regularizer:
-        square = ops.matmul(shapes.matrix_transpose(a), a)
-        return ops.solve(square + l2_regularizer * create.eye(square.type.shape[-1], dtype=square.dtype), shapes.matrix_transpose(a) @ b)
+        square = ops.matmul(_adjoint(a), a)
+        return ops.solve(square + l2_regularizer * create.eye(square.type.shape[-1], dtype=square.type.dtype), _adjoint(a) @ b)
     return _linalg.pinv(a) @ b
 
 
-def _factorisation(name: str) -> Any:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        out_of_scope(f"tf.linalg.{name}", "compute it with NumPy outside of the gradient")
-
-    refuse.__name__ = name
-    return refuse
-
-
-svd, eigh, eigvalsh, expm = map(_factorisation, ["svd", "eigh", "eigvalsh", "expm"])
+@public
+def eigh(tensor: Any, name: str | None = None) -> Any:
+    """The eigenvalues of symmetric or Hermitian matrices, ascending, and the eigenvectors as columns."""
+    x = _of_rank("SelfAdjointEig", 2, tensor)
+    return tuple(ops.cast(part, x.type.dtype) for part in _linalg.eigh(x))
 
 
-def matrix_rank(a: Any, tol: Any = None) -> Any:
+@public
+def eigvalsh(tensor: Any, name: str | None = None) -> Any:
+    x = _of_rank("SelfAdjointEig", 2, tensor)
+    return ops.cast(_linalg.eigvalsh(x), x.type.dtype)
+
+
+@public
+def eig(tensor: Any, name: str | None = None) -> Any:
+    """The eigenvalues of square matrices, which are complex, and the eigenvectors as columns."""
+    return tuple(_linalg.eig(_of_rank("Eig", 2, tensor)))
+
+
+@public
+def eigvals(tensor: Any, name: str | None = None) -> Any:
+    return _linalg.eigvals(_of_rank("Eig", 2, tensor))
+
+
+@public
+def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+    """The singular values, descending, and u and v with `u @ diag(s) @ adjoint(v)` equal to the tensor."""
+    x = _of_rank("Svd", 2, tensor)
+    if not compute_uv:
+        return _linalg.svd(x, full_matrices, compute_uv=False)
+    u, s, v = _linalg.svd(x, full_matrices)
+    return s, u, _adjoint(v)
+
+
+@public
+def expm(input: Any, name: str | None = None) -> Any:
+    return _linalg.expm(_of_rank("MatrixExponential", 2, input))
+
+
+@public
+def sqrtm(input: Any, name: str | None = None) -> Any:
+    return _linalg.sqrtm(_of_rank("MatrixSquareRoot", 2, input))
+
+
+def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
     """The rank of a constant matrix; rank is not a continuous function."""
     return convert_to_tensor(np.array(np.linalg.matrix_rank(np.asarray(convert_to_tensor(a)), tol), np.int32))
 

@@ -9,17 +9,17 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.operand import Operand, as_operand
-from adjit.ir.types import I64
+from adjit.ir.types import BOOL, I64, real_dtype
 from adjit.tracer.surface import elementwise, indexing, reductions
 
 from .dtypes import as_dtype, int32, int64
-from .errors import InvalidShape, missing, out_of_scope
+from .errors import InvalidDType, InvalidShape, missing, out_of_scope
 from .listing import public_names
 from .segments import *  # noqa: F403 - names of tf.math
 from .shape import TensorShape
 from .special import *  # noqa: F403 - names of tf.math
-from .tensor import convert_to_tensor, dress, pair, tensors, true_quotient
-from .wrapping import axes_of, binary, floating, public, unary
+from .tensor import convert_to_tensor, dress, first_dtype, pair, true_quotient
+from .wrapping import axes_of, binary, floating, public, tensors, unary
 
 # ---- elementwise
 
@@ -36,9 +36,9 @@ sinh, cosh, tanh = unary(ops.sinh, "sinh", True), unary(ops.cosh, "cosh", True),
 asinh, acosh, atanh = unary(ops.asinh, "asinh", True), unary(ops.acosh, "acosh", True), unary(ops.atanh, "atanh", True)
 erf = unary(ops.erf, "erf", True)
 sigmoid = unary(ops.sigmoid, "sigmoid", True)
-softplus = unary(ops.softplus, "softplus", True)
+softplus = unary(ops.softplus, "softplus", True, "features")
 log_sigmoid = unary(lambda x: ops.neg(ops.softplus(ops.neg(x))), "log_sigmoid", True)
-softsign = unary(lambda x: x / (ops.absolute(x) + 1.0), "softsign", True)
+softsign = unary(lambda x: x / (ops.absolute(x) + 1.0), "softsign", True, "features")
 reciprocal = unary(elementwise.reciprocal, "reciprocal", True)
 floor, ceil, rint = unary(ops.floor, "floor"), unary(ops.ceil, "ceil"), unary(elementwise.rint, "rint")
 round = unary(ops.round, "round")
@@ -52,7 +52,6 @@ floordiv, floormod = binary(ops.floor_divide, "floordiv"), binary(ops.remainder,
 mod = floormod
 pow = binary(ops.power, "pow")
 maximum, minimum = binary(ops.maximum, "maximum"), binary(ops.minimum, "minimum")
-atan2 = binary(ops.atan2, "atan2")
 squared_difference = binary(lambda a, b: ops.square(ops.sub(a, b)), "squared_difference")
 equal, not_equal = binary(ops.equal, "equal"), binary(ops.not_equal, "not_equal")
 less, less_equal = binary(ops.less, "less"), binary(ops.less_equal, "less_equal")
@@ -63,6 +62,14 @@ xlogy = binary(lambda a, b: _where_zero(ops.log, *tensors("xlogy", a, b)), "xlog
 xlog1py = binary(lambda a, b: _where_zero(ops.log1p, *tensors("xlog1py", a, b)), "xlog1py")
 divide_no_nan = binary(lambda a, b: _no_nan(b, lambda: true_quotient(a, b)), "divide_no_nan")
 multiply_no_nan = binary(lambda a, b: _no_nan(b, lambda: ops.mul(a, b)), "multiply_no_nan")
+
+
+def atan2(y: Any, x: Any, name: str | None = None) -> Any:
+    """The angle of the points (x, y)."""
+    return _atan2(y, x)
+
+
+_atan2 = binary(ops.atan2, "atan2")
 
 
 def _where_zero(function: Callable[[Operand], Operand], x: Operand, y: Operand) -> Operand:
@@ -143,21 +150,27 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
 
 @public
 def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:
-    total = convert_to_tensor(0.0)
-    for c in coeffs:
-        total = total * x + c
+    """The polynomial with these coefficients, that of the highest power first."""
+    if not coeffs:
+        return convert_to_tensor(0.0)
+    at = convert_to_tensor(x, dtype_hint=first_dtype(coeffs))
+    total = convert_to_tensor(coeffs[0], dtype_hint=at.dtype)
+    for c in coeffs[1:]:
+        total = total * at + c
     return total
 
 
 # ---- reductions
 
 
-def _reduction(function: Callable[..., Operand], name: str) -> Callable[..., Any]:
+def _reduction(function: Callable[..., Operand], name: str, dtype: Any = None) -> Callable[..., Any]:
+    """`tf.reduce_sum` from `sum`; the result has the dtype of the argument."""
+
     @public
     def reduce(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
         x = convert_to_tensor(input_tensor)
         out = function(x, axes_of(axis), keepdims)
-        return ops.cast(out, x.type.dtype)
+        return ops.cast(out, dtype or (x.type.dtype if out.type.is_complex else real_dtype(x.type.dtype)))
 
     reduce.__name__ = reduce.__qualname__ = name
     return reduce
@@ -166,7 +179,25 @@ def _reduction(function: Callable[..., Operand], name: str) -> Callable[..., Any
 def _mean(x: Operand, axis: Any, keepdims: bool) -> Operand:
     """The mean; that of integers is an integer, rounded towards zero."""
     out = reductions.mean(x, axis, keepdims=keepdims)
-    return out if x.type.is_float else ops.trunc(out)
+    return out if x.type.is_inexact else ops.trunc(out)
+
+
+def _logical(function: Callable[..., Operand], name: str) -> Callable[..., Operand]:
+    def reduce(x: Operand, axis: Any, keepdims: bool) -> Operand:
+        if x.type.size and x.type.dtype != BOOL:
+            raise InvalidDType(f"{name}: cannot compute it of a {as_dtype(x.type.dtype).name} tensor: it takes bools; use tf.cast")
+        return function(ops.cast(x, BOOL), axis, keepdims)
+
+    return reduce
+
+
+def _euclidean(x: Operand, axis: Any, keepdims: bool) -> Operand:
+    return ops.cast(ops.sqrt(ops.sum(_squares(x), axis, keepdims)), x.type.dtype)
+
+
+def _squares(x: Operand) -> Operand:
+    """The squares of the absolute values, in the dtype of these."""
+    return ops.square(ops.absolute(x)) if x.type.is_complex else ops.square(x)
 
 
 reduce_sum = _reduction(ops.sum, "reduce_sum")
@@ -174,12 +205,12 @@ reduce_prod = _reduction(ops.prod, "reduce_prod")
 reduce_mean = _reduction(_mean, "reduce_mean")
 reduce_max = _reduction(ops.max, "reduce_max")
 reduce_min = _reduction(ops.min, "reduce_min")
-reduce_all = _reduction(ops.all, "reduce_all")
-reduce_any = _reduction(ops.any, "reduce_any")
+reduce_all = _reduction(_logical(ops.all, "reduce_all"), "reduce_all", BOOL)
+reduce_any = _reduction(_logical(ops.any, "reduce_any"), "reduce_any", BOOL)
 reduce_variance = _reduction(lambda x, axis, keepdims: reductions.var(x, axis, keepdims=keepdims), "reduce_variance")
 reduce_std = _reduction(lambda x, axis, keepdims: reductions.std(x, axis, keepdims=keepdims), "reduce_std")
 reduce_logsumexp = _reduction(lambda x, axis, keepdims: reductions.logsumexp(x, axis, keepdims), "reduce_logsumexp")
-reduce_euclidean_norm = _reduction(lambda x, axis, keepdims: ops.sqrt(ops.sum(ops.square(x), axis, keepdims)), "reduce_euclidean_norm")
+reduce_euclidean_norm = _reduction(_euclidean, "reduce_euclidean_norm")
 
 
 @public
@@ -310,13 +341,13 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: int | None = No
     return ops.additem(convert_to_tensor(np.zeros((num_classes, num_classes), kind)), (rows, columns), one)
 
 
-def is_strictly_increasing(x: Any) -> Any:
+def is_strictly_increasing(x: Any, name: str | None = None) -> Any:
     """Whether every element is greater than the previous one, in the order of a flattened tensor."""
     t = ops.reshape(convert_to_tensor(x), -1)
     return reduce_all(t[1:] > t[:-1])
 
 
-def is_non_decreasing(x: Any) -> Any:
+def is_non_decreasing(x: Any, name: str | None = None) -> Any:
     """Whether no element is less than the previous one, in the order of a flattened tensor."""
     t = ops.reshape(convert_to_tensor(x), -1)
     return reduce_all(t[1:] >= t[:-1])
@@ -352,8 +383,8 @@ def _limits(dtype: Any) -> tuple[Any, Any]:
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
     """x divided by its norm along the axis."""
     t = floating("l2_normalize", x)
-    squared = ops.sum(ops.square(t), axes_of(axis), True)
-    return t * ops.rsqrt(ops.maximum(squared, epsilon))
+    squared = ops.sum(_squares(t), axes_of(axis), True)
+    return t * ops.cast(ops.rsqrt(ops.maximum(squared, epsilon)), t.type.dtype)
 
 
 __getattr__ = missing("tf.math", "compose it of the functions of tf.math")

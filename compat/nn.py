@@ -29,9 +29,11 @@ from .wrapping import axes_of, floating, public, unary
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
-relu = unary(ops.relu, "relu")
-relu6 = unary(lambda x: ops.minimum(ops.relu(x), 6), "relu6")
-selu = unary(lambda x: SELU_SCALE * ops.where(ops.greater(x, 0.0), x, SELU_ALPHA * ops.expm1(ops.minimum(x, 0.0))), "selu", True)
+relu = unary(ops.relu, "relu", argument="features")
+relu6 = unary(lambda x: ops.minimum(ops.relu(x), 6), "relu6", argument="features")
+selu = unary(
+    lambda x: SELU_SCALE * ops.where(ops.greater(x, 0.0), x, SELU_ALPHA * ops.expm1(ops.minimum(x, 0.0))), "selu", True, "features"
+)
 
 
 @public

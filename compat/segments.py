@@ -68,6 +68,11 @@ def _counts(x: Operand, ids: Operand, count: int) -> Operand:
     return ops.reshape(numbers, (count, *(1,) * (x.ndim - ids.ndim)))
 
 
+def _quotient(total: Operand, count: Operand) -> Operand:
+    """The mean; that of integers is an integer, rounded towards zero."""
+    return ops.div(total, count) if total.type.is_inexact else ops.cast(ops.trunc(ops.div(total, count)), total.type.dtype)
+
+
 def _segment(name: str, how: str, finish: Callable[[Operand, Operand], Operand] | None = None) -> tuple[Any, Any]:
     def unsorted(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
         x, ids, count = convert_to_tensor(data), convert_to_tensor(segment_ids), int(num_segments)
@@ -91,7 +96,8 @@ segment_sum, unsorted_segment_sum = _segment("sum", "add")
 segment_prod, unsorted_segment_prod = _segment("prod", "mul")
 segment_max, unsorted_segment_max = _segment("max", "max")
 segment_min, unsorted_segment_min = _segment("min", "min")
-segment_mean, unsorted_segment_mean = _segment("mean", "add", lambda total, count: total / count)
+segment_mean, _ = _segment("mean", "add", _quotient)
+_, unsorted_segment_mean = _segment("mean", "add", lambda total, count: total / count)
 _, unsorted_segment_sqrt_n = _segment("sqrt_n", "add", lambda total, count: total / ops.sqrt(count))
 
 

@@ -14,8 +14,8 @@ from adjit.tracer.surface import complex_numbers, shapes
 from adjit.tracer.surface import special as functions
 
 from .errors import out_of_scope
-from .tensor import convert_to_tensor, pair
-from .wrapping import binary, check_floating, public, unary
+from .tensor import convert_to_tensor
+from .wrapping import binary, check_floating, public, tensors, unary
 
 __all__ = [
     "angle", "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "betainc", "complex", "conj", "digamma", "erfc", "erfcinv", "erfinv",
@@ -29,8 +29,23 @@ erfc, erfinv, erfcinv = (
 ndtri = unary(functions.ndtri, "ndtri", True)
 bessel_i0, bessel_i0e = unary(functions.i0, "bessel_i0", True), unary(functions.i0e, "bessel_i0e", True)
 bessel_i1, bessel_i1e = unary(functions.i1, "bessel_i1", True), unary(functions.i1e, "bessel_i1e", True)
-igamma, igammac = binary(functions.gammainc, "igamma"), binary(functions.gammaincc, "igammac")
-zeta = binary(functions.zeta, "zeta")
+_igamma, _igammac = binary(functions.gammainc, "igamma"), binary(functions.gammaincc, "igammac")
+_zeta = binary(functions.zeta, "zeta")
+
+
+def igamma(a: Any, x: Any, name: str | None = None) -> Any:
+    """The lower regularized incomplete gamma function."""
+    return _igamma(a, x)
+
+
+def igammac(a: Any, x: Any, name: str | None = None) -> Any:
+    """The upper regularized incomplete gamma function."""
+    return _igammac(a, x)
+
+
+def zeta(x: Any, q: Any, name: str | None = None) -> Any:
+    """The Hurwitz zeta function."""
+    return _zeta(x, q)
 
 
 @public
@@ -65,7 +80,7 @@ def lbeta(x: Any, name: str | None = None) -> Any:
 @public
 def complex(real: Any, imag: Any, name: str | None = None) -> Any:
     """A complex tensor from its real and imaginary parts."""
-    a, b = pair("complex", real, imag)
+    a, b = tensors("complex", real, imag)
     check_floating("tf.complex", a)
     return complex_ops.from_parts(*shapes.broadcast_arrays(a, b))
 

@@ -398,13 +398,6 @@ def pair(what: str, a: Any, b: Any) -> tuple[Any, Any]:
     return x, beside(what, x, b)
 
 
-def tensors(what: str, a: Any, b: Any) -> tuple[Any, Any]:
-    """The two operands of a function, both as tensors: for functions that ask for more than arithmetic with a Python number."""
-    x, y = pair(what, a, b)
-    other = as_dtype((x if isinstance(x, Operand) else y).type.dtype)
-    return convert_to_tensor(x, dtype_hint=other), convert_to_tensor(y, dtype_hint=other)
-
-
 def true_quotient(a: Any, b: Any) -> Operand:
     """Integer division gives floats: float32 for small integer types, float64 for the others."""
     x = a if isinstance(a, Operand) else b

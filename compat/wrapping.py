@@ -20,7 +20,7 @@ from adjit.tracer.regions import is_traced
 from .dtypes import as_dtype
 from .errors import InvalidDType, translate
 from .tensor import binary as binary_operator
-from .tensor import convert_to_tensor, dress, wide
+from .tensor import convert_to_tensor, dress, pair, wide
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,7 +76,7 @@ def narrowed(out: Any, dtype: np.dtype[Any]) -> Any:
     return ops.cast(out, dtype) if isinstance(out, Operand) and out.type.dtype == F32 else out
 
 
-def unary(function: Callable[[Any], Operand], name: str, floating: bool = False) -> Callable[..., Any]:
+def unary(function: Callable[[Any], Operand], name: str, floating: bool = False, argument: str = "x") -> Callable[..., Any]:
     """`tf.exp(x)` from `exp`; `floating` functions reject integers, as TensorFlow's kernels do."""
 
     def wrapper(x: Any, name: str | None = None) -> Any:
@@ -85,8 +85,11 @@ def unary(function: Callable[[Any], Operand], name: str, floating: bool = False)
             check_floating(own, operand)
         return function(operand)
 
+    def of_features(features: Any, name: str | None = None) -> Any:
+        return wrapper(features)
+
     own = name
-    return named(public(wrapper), name)
+    return named(public(of_features if argument == "features" else wrapper), name)
 
 
 def binary(function: Callable[[Any, Any], Operand], name: str) -> Callable[..., Any]:
@@ -116,6 +119,13 @@ def floating(what: str, x: Any) -> Any:
     operand = convert_to_tensor(x)
     check_floating(what, operand)
     return operand
+
+
+def tensors(what: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """The two operands of a function, both as tensors: for functions that ask for more than arithmetic with a Python number."""
+    x, y = pair(what, a, b)
+    other = as_dtype((x if isinstance(x, Operand) else y).type.dtype)
+    return convert_to_tensor(x, dtype_hint=other), convert_to_tensor(y, dtype_hint=other)
 
 
 def axes_of(axis: Any) -> Any:

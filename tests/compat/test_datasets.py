@@ -150,7 +150,7 @@ def test_prefetching_reads_ahead_stops_and_passes_errors_on() -> None:
                 third.set()
             yield i
 
-    elements = iter(tf.data.Dataset.from_generator(source).prefetch(2))
+    elements = iter(tf.data.Dataset.from_generator(source, output_types=tf.int32).prefetch(2))
     assert int(next(elements)) == 0
     assert third.wait(60.0)  # without anyone asking for it
     elements.close()  # type: ignore[attr-defined]
@@ -160,7 +160,7 @@ def test_prefetching_reads_ahead_stops_and_passes_errors_on() -> None:
         yield 1
         raise KeyError("broken")
 
-    elements = iter(tf.data.Dataset.from_generator(failing).prefetch(4))
+    elements = iter(tf.data.Dataset.from_generator(failing, output_types=tf.int32).prefetch(4))
     assert int(next(elements)) == 1
     with pytest.raises(KeyError, match="broken"):
         next(elements)
@@ -171,5 +171,63 @@ def test_what_a_flow_refuses() -> None:
         list(tf.data.Dataset.range(2).flat_map(lambda x: x))
     with pytest.raises(tf.errors.InvalidArgumentError, match="does not fit the shape"):
         list(tf.data.Dataset.range(4).map(lambda x: tf.fill([int(x)], x)).padded_batch(4, [2]))
-    with pytest.raises(NotImplementedError, match=r"tf\.data\.Dataset\.shard"):
-        tf.data.Dataset.range(4).shard(2, 0)
+    with pytest.raises(NotImplementedError, match=r"tf\.data\.Dataset\.snapshot"):
+        tf.data.Dataset.range(4).snapshot("here")
+
+
+def test_generators_keep_their_promises() -> None:
+    def pairs(count):
+        for k in range(int(count)):
+            yield [k, k + 0.5], {"y": np.float64(k)}
+
+    spec = (tf.TensorSpec([None], tf.float32), {"y": tf.TensorSpec([], tf.float32)})
+    dataset = tf.data.Dataset.from_generator(pairs, args=(2,), output_signature=spec)
+    assert dataset.element_spec == spec
+    found = list(dataset)
+    assert [x.dtype for x, _ in found] == [tf.float32] * 2
+    assert [float(y["y"]) for _, y in found] == [0.0, 1.0]
+
+    @tf.function
+    def total(numbers):
+        out = tf.constant(0, tf.int64)
+        for x in numbers:
+            out += x
+        return out
+
+    assert int(total(tf.data.Dataset.from_generator(lambda: iter([1, 2]), tf.int64))) == 3
+    dtypes = (
+        tf.data.Dataset.from_generator(lambda: iter([(1, 2)]), output_types=(tf.uint8, tf.float64), output_shapes=((), ()))
+    ).element_spec
+    assert [one.dtype for one in dtypes] == [tf.uint8, tf.float64]
+
+
+@pytest.mark.parametrize(
+    ("element", "spec"),
+    [
+        (1.5, tf.TensorSpec([], tf.int32)),
+        ([1, 2], tf.TensorSpec([3], tf.int32)),
+        ((1, 2), (tf.TensorSpec([], tf.int32),)),
+        ({"a": 1}, {"b": tf.TensorSpec([], tf.int32)}),
+        ("text", tf.TensorSpec([], tf.float32)),
+    ],
+)
+def test_generators_that_break_them_are_refused(element, spec) -> None:
+    with pytest.raises(TypeError, match="`generator` yielded an element"):
+        list(tf.data.Dataset.from_generator(lambda: iter([element]), output_signature=spec))
+    with pytest.raises(TypeError, match="output_signature"):
+        tf.data.Dataset.from_generator(lambda: iter([element]))
+
+
+def test_parts_of_a_dataset() -> None:
+    numbers = tf.data.Dataset.range(7)
+    assert [int(x) for x in numbers.shard(3, 1)] == [1, 4]
+    assert len(numbers.shard(3, 0)) == 3
+    assert [int(x) for x in numbers.take_while(lambda x: x < 3)] == [0, 1, 2]
+    assert [int(x) for x in numbers.scan(np.int64(0), lambda s, x: (s + x, s + x))] == [0, 1, 3, 6, 10, 15, 21]
+    assert [int(x) for x in numbers.apply(lambda d: d.skip(5))] == [5, 6]
+    assert int(numbers.skip(6).get_single_element()) == 6
+    for wrong in (numbers, numbers.take(0)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"Dataset (had|was)"):
+            wrong.get_single_element()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Index must be"):
+        numbers.shard(2, 2)

@@ -239,3 +239,7 @@ def parabolas(y: Operand, steps: Operand) -> Operand:
     total, ratio = h0 + h1, h0 / h1
     terms = total / 6.0 * (first * (2.0 - 1.0 / ratio) + middle * (total * total / (h0 * h1)) + last * (2.0 - ratio))
     return ops.sum(terms, -1)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -110,3 +110,7 @@ def end(h: Operand, secant: Operand, bc_type: str) -> tuple[Operand, Operand]:
     total = h0 + h1
     right = ((h0 + 2.0 * total) * h1 * s0 + h0 * h0 * s1) / total
     return concatenate([h1, total], 0), right
+
+
+def __dir__() -> list[str]:
+    return __all__

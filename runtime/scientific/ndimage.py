@@ -78,3 +78,7 @@ def bounded(at: Operand, size: int, mode: str) -> tuple[Operand, Operand]:
         turned = ops.remainder(at, 2 * size - 2)
         return ops.minimum(turned, (2 * size - 2) - turned), inside
     return ops.clip(at, 0, size - 1), inside
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -40,3 +40,7 @@ def fixed_point(func: Callable[..., Any], x0: Any, args: Sequence[Any] = (), xto
 
 def result(fun: Callable[..., Any], x: Any, args: Sequence[Any]) -> OptimizeResult:
     return OptimizeResult(x, fun(x, *args), ops.all(ops.isfinite(ops.stop_gradient(as_operand(x)))))
+
+
+def __dir__() -> list[str]:
+    return __all__

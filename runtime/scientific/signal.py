@@ -48,3 +48,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> O
     """Cross-correlate two arrays of the same rank: the convolution with the second one reversed."""
     a, v = to_operands(in1, in2)
     return convolve(a, ops.flip(v, tuple(range(v.ndim))), mode, method)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -44,3 +44,7 @@ def cdist(XA: Any, XB: Any, metric: str = "euclidean", p: float = 2.0) -> Operan
 
 
 distance = sys.modules[__name__]  # SciPy has it in a sub-module of this name
+
+
+def __dir__() -> list[str]:
+    return __all__

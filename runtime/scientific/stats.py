@@ -164,3 +164,7 @@ class Dirichlet:
 
 
 multivariate_normal, dirichlet = MultivariateNormal(), Dirichlet()
+
+
+def __dir__() -> list[str]:
+    return __all__

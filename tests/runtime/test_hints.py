@@ -34,16 +34,17 @@ INTERNAL = {
 }  # fmt: skip
 
 
-def namespaces(module: ModuleType, path: str) -> Iterator[tuple[str, ModuleType]]:
-    """The modules that completion leads to."""
+def namespaces(module: ModuleType, path: str, seen: set[ModuleType]) -> Iterator[tuple[str, ModuleType]]:
+    """The modules that completion leads to, each once."""
+    seen.add(module)
     yield path, module
     for name in dir(module):
         inside = getattr(module, name, None)
-        if isinstance(inside, ModuleType) and not name.startswith("_"):
-            yield from namespaces(inside, f"{path}.{name}")
+        if isinstance(inside, ModuleType) and inside not in seen and not name.startswith("_"):
+            yield from namespaces(inside, f"{path}.{name}", seen)
 
 
-SPACES = dict(namespaces(aj, "aj"))
+SPACES = dict(namespaces(aj, "aj", set()))
 
 
 def test_completion_leads_to_all_namespaces() -> None:

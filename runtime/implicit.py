@@ -37,7 +37,8 @@ HALVINGS = 30  # of a step that does not improve
 def root(f: Callable[..., Any], x0: Any, *args: Any, tol: float | None = None, maxiter: int = 100) -> Any:
     """Solve `f(x, *args) = 0` for the array x by Newton's method with step halving, starting from x0.
 
-    NaN where no step improves or `maxiter` is reached with a residual above `tol` (default: half the digits of the dtype).
+    NaN where no step improves or `maxiter` is reached while Newton's step is longer than `tol (1 + |x|)` (default: half the digits of
+    the dtype). The unit of f makes no difference.
     """
     return custom_root(f, lambda x0, *args: newton(lambda x: f(x, *args), None, x0, tol, maxiter))(x0, *args)
 
@@ -126,34 +127,43 @@ def newton(f: Callable[[Any], Any], value: Callable[[Any], Any] | None, x0: Any,
     def size(y: Any) -> Any:
         return ops.max(ops.absolute(ops.reshape(as_operand(y), -1)))
 
-    def merit(x: Any) -> Any:
-        return size(f(x)) if value is None else as_operand(value(x))
+    def better(x: Any, before: Any, y: Any) -> Any:
+        """Whether x improves on a point: by the value, or where that differs by its rounding errors only, by the gradient."""
+        if value is None:
+            return ops.less(size(f(x)), before)
+        now = as_operand(value(x))
+        level = ops.less_equal(ops.absolute(now - before), rounding * ops.absolute(before))
+        return ops.where(level, ops.less(size(f(x)), size(y)), ops.less(now, before))
+
+    rounding = 8.0 * float(np.finfo(start.dtype).eps)
 
     def going(state: Any) -> Any:
-        _, y, count, is_stuck = state
+        _, y, count, is_stuck, _ = state
         # beyond the tolerance, steps go on while they improve: a root is found to the last digits
         return ops.logical_and(ops.logical_and(ops.less(count, maxiter), ops.logical_not(is_stuck)), ops.greater(size(y), 0.0))
 
     def step(state: Any) -> Any:
-        x, y, count, _ = state
+        x, y, count, _, _ = state
         matrix = ops.reshape(as_operand(jacobian(f)(x)), (x.size, x.size))
         right = ops.reshape(as_operand(y), (x.size, 1))
         move = ops.reshape(descent(matrix, right) if value is not None else ops.solve(matrix, right), x.shape)
-        before = merit(x)
+        before = size(y) if value is None else as_operand(value(x))
 
         def longer(inner: Any) -> Any:
             scale, tries = inner
-            worse = ops.logical_not(ops.less(merit(x - scale * move), before))
-            return ops.logical_and(worse, ops.less(tries, HALVINGS))
+            return ops.logical_and(ops.logical_not(better(x - scale * move, before, y)), ops.less(tries, HALVINGS))
 
         one = ops.full((), 1.0, x.dtype)
         scale, tries = while_loop(longer, lambda inner: (inner[0] * 0.5, inner[1] + 1), (to_operand(one), to_operand(0)))
         failed = ops.greater_equal(tries, HALVINGS)
         following = ops.where(failed, x, x - scale * move)
-        return following, as_operand(f(following)), count + 1, failed
+        return following, as_operand(f(following)), count + 1, failed, size(move)
 
-    x, y, _, _ = while_loop(going, step, (start, first, to_operand(0), to_operand(False)))
-    return ops.where(ops.less_equal(size(y), limit * (1.0 + size(x))), x, math.nan)
+    started = (start, first, to_operand(0), to_operand(False), to_operand(ops.full((), math.inf, start.dtype)))
+    x, y, _, _, moved = while_loop(going, step, started)
+    # f may be given in any unit: the length of Newton's step says how far the root is, the size of f does not
+    found = ops.logical_or(ops.equal(size(y), 0.0), ops.less_equal(moved, limit * (1.0 + size(x))))
+    return ops.where(found, x, math.nan)
 
 
 def descent(matrix: Operand, right: Operand) -> Operand:

@@ -26,6 +26,7 @@ from adjit.ir.errors import GradientError
 from adjit.ir.location import Location
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
+from adjit.tracer.scipy_names import advice
 
 from .config import config
 from .recording import listening
@@ -86,7 +87,7 @@ def coming_back(x: object) -> None:
 def report(what: str, location: Location | None) -> None:
     message = (
         f"{what}; compute with functions of NumPy or adjit on the tensors themselves (np.stack makes an array of them), or say that it is "
-        "a constant: take it out of aj.stop_gradient(x)"
+        f"a constant: take it out of aj.stop_gradient(x){advice()}"
     )
     if config.lost_gradient == "raise":
         raise GradientError(message).at(location)

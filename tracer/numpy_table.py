@@ -22,6 +22,7 @@ from adjit.ir.types import DType, as_dtype, weak_example
 from .convert import to_operand
 from .frames import user_location
 from .numpy_fallback import by_numpy, called_by_library, may_fall_back
+from .scipy_names import advice
 from .surface import complex_numbers, create, elementwise, indexing, linalg, padding, reductions, shapes
 
 NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
@@ -215,7 +216,7 @@ def refuse(function: Callable[..., Any], why: str = "") -> NoReturn:
     why = why or HINTS.get(
         name.rpartition(".")[2], "compute it outside of the function on NumPy arrays, or compose it of functions that are supported"
     )
-    raise UnsupportedError(f"{name} is not supported on values of adjit: {why}").at(user_location())
+    raise UnsupportedError(f"{name} is not supported on values of adjit: {why}{advice()}").at(user_location())
 
 
 def spelled(function: Callable[..., Any]) -> str:

@@ -19,6 +19,7 @@ from .arrays import ArrayMethods
 from .conversion import undecided
 from .convert import set_splat_class
 from .frames import user_location
+from .scipy_names import advice
 from .sparse_products import asked_by_scipy, declined
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Traced(ArrayMethods, Value):
             else self._unknown(
                 "np.asarray()",
                 "its elements are",
-                "a list of traced values becomes an array with np.stack; a function outside of NumPy and adjit cannot take it",
+                "a list of traced values becomes an array with np.stack; a function outside of NumPy and adjit cannot take it" + advice(),
             )
         )
 

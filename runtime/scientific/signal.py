@@ -11,8 +11,9 @@ from adjit.ir.ops.convolution import conv
 from adjit.tracer.convert import pick, to_operands
 from adjit.tracer.surface import polynomials
 from adjit.tracer.surface.elementwise import floating
+from adjit.tracer.surface.fft import fftconvolve
 
-__all__ = ["convolve", "correlate"]
+__all__ = ["convolve", "correlate", "fftconvolve"]
 
 
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Operand:

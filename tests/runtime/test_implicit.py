@@ -46,6 +46,25 @@ def test_second_derivatives() -> None:
         np.testing.assert_allclose(np.asarray(hessian(A)), wanted, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_units_make_no_difference(unit: float, offset: float) -> None:
+    """Neither the unit of f nor a constant term, which hides differences of f near its minimum, decides whether a solution is found."""
+
+    def bowl(x: Any, a: Any) -> Any:
+        return unit * (aj.sum((x - a) ** 4 + (x - a) ** 2 + x**2) + offset)
+
+    wanted = scipy.optimize.root(lambda x: 4 * (x - A) ** 3 + 2 * (x - A) + 2 * x, A, tol=1e-14).x
+    for start in (np.zeros(2), A, np.array([-50.0, 40.0])):
+        for minimum in (aj.implicit.minimize, aj.function(lambda x0, a: aj.implicit.minimize(bowl, x0, a))):
+            found = minimum(bowl, start, A) if minimum is aj.implicit.minimize else minimum(start, A)
+            np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-7)
+    for dtype in (np.float64, np.float32):
+        root = aj.implicit.root(lambda x: unit * (x**3 - 2.0), np.ones(1, dtype))
+        np.testing.assert_allclose(np.asarray(root), 2.0 ** (1 / 3), rtol=4 * np.finfo(dtype).eps)
+    assert np.isnan(np.asarray(aj.implicit.root(lambda x: unit * (x**2 + 1.0), np.array([0.7])))).all()
+
+
 def test_several_arguments_in_structures() -> None:
     def f(x: Any, p: Any, k: int) -> Any:
         return p["m"] @ x - k * p["b"]

@@ -28,6 +28,7 @@ from ..growing import TracedList
 from ..loops import Loop, emit_for
 from ..pytree import flatten
 from ..regions import RegionOutput, Wording, is_traced
+from ..scipy_names import counterpart
 from ..trace import current_trace
 from .arrays import METHODS, NUMPY_OVERLOADS, method_of_constant
 from .items import enumerate_items, make_range, reversed_items, zip_items
@@ -262,12 +263,12 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
 
 
 def overload(function: Any) -> Callable[..., Any] | None:
-    """Return the replacement of a Python or NumPy function in converted code."""
+    """Return the replacement of a function of Python, NumPy or SciPy in converted code."""
     if type(function) is BuiltinMethodType and function.__name__ == "sort" and isinstance(function.__self__, list):
         return partial(sort, function.__self__)
     if type(function) is BuiltinMethodType and function.__name__ in METHODS and isinstance(function.__self__, np.ndarray):
         return method_of_constant(function.__self__, function.__name__)
     try:
-        return _OVERLOADS.get(function) or NUMPY_OVERLOADS.get(function) or MATH_OVERLOADS.get(function)
+        return _OVERLOADS.get(function) or NUMPY_OVERLOADS.get(function) or MATH_OVERLOADS.get(function) or counterpart(function)
     except TypeError:  # not hashable
         return None

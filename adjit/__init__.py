@@ -57,10 +57,9 @@ from adjit.tracer.surface.indexing import (
     argsort, choose, delete, diag, diagonal, diff, insert, interp, isin, ix_, lexsort, one_hot, piecewise, searchsorted, sort,
     take, take_along_axis, top_k, trace, tril, triu, unravel_index,
 )  # fmt: skip
-from adjit.tracer.surface.linalg import (
-    cross, dot, inner, kron, matmul, matrix_power, outer, tensordot, vdot, vecdot,
-)  # fmt: skip
+from adjit.tracer.surface.linalg import matrix_power
 from adjit.tracer.surface.padding import pad
+from adjit.tracer.surface.products import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
 from adjit.tracer.surface.reductions import (
     all, allclose, any, argmax, argmin, array_equal, count_nonzero, cumprod, cumsum, log_softmax, logsumexp, max, mean, min,
     nanmax, nanmean, nanmin, nansum, norm, prod, ptp, softmax, std, sum, var,

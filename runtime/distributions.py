@@ -20,7 +20,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.types import as_dtype, as_shape, broadcast_shapes
 from adjit.tracer.control import while_loop
 from adjit.tracer.convert import present, to_operand
-from adjit.tracer.surface import elementwise, indexing, linalg, reductions, shapes
+from adjit.tracer.surface import elementwise, indexing, linalg, products, reductions, shapes
 
 from .custom_jvp import custom_jvp
 from .random import categorical, fold_in, gumbel, integers, normal, permutation, split, uniform
@@ -102,7 +102,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     wanted = batch if shape is None else as_shape(shape, "multivariate_normal")
     factor = linalg.cholesky(ops.cast(cov, dtype))
     z = normal(key, (*wanted, mean.shape[-1]), dtype)
-    return present(ops.cast(mean, dtype) + shapes.squeeze(linalg.matmul(factor, shapes.expand_dims(z, -1)), -1))
+    return present(ops.cast(mean, dtype) + shapes.squeeze(products.matmul(factor, shapes.expand_dims(z, -1)), -1))
 
 
 # ---- the gamma family

@@ -24,7 +24,7 @@ from .in_place import InPlace
 from .numpy_table import call_function, call_ufunc
 from .slices import as_rows, has_traced_mask, has_traced_slice, taken, with_positions
 from .sparse_products import is_sparse, product, product_from_left
-from .surface import complex_numbers, elementwise, indexing, linalg, reductions, shapes
+from .surface import complex_numbers, elementwise, indexing, products, reductions, shapes
 
 
 class ArrayMethods(InPlace):
@@ -273,7 +273,7 @@ class ArrayMethods(InPlace):
 
     def dot(self, other: Any, out: None = None) -> Operand:
         reductions.unwritten("dot", out)
-        return linalg.dot(self, other)
+        return products.dot(self, other)
 
 
 class At:

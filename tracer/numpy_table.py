@@ -23,7 +23,7 @@ from .convert import to_operand
 from .frames import user_location
 from .numpy_fallback import by_numpy, called_by_library, may_fall_back
 from .scipy_names import advice
-from .surface import complex_numbers, create, elementwise, indexing, linalg, padding, reductions, shapes
+from .surface import complex_numbers, create, elementwise, indexing, linalg, padding, products, reductions, shapes
 
 NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
     getattr(np, name): getattr(module, name)
@@ -45,7 +45,8 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
             diag_indices_from ix_ sort_complex""",
         create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
-        linalg: "matmul dot vdot vecdot inner outer tensordot kron cross block",
+        products: "matmul dot vdot vecdot inner outer tensordot kron cross",
+        linalg: "block",
     }.items()
     for name in names.split()
 }
@@ -142,11 +143,11 @@ NUMPY.update({
     np.where: where,
     np.result_type: result_type,
     np.linalg.norm: reductions.norm,
-    np.linalg.multi_dot: linalg.multi_dot,
+    np.linalg.multi_dot: products.multi_dot,
     np.linalg.matrix_power: linalg.matrix_power,
     np.linalg.vector_norm: linalg.vector_norm,
     np.linalg.matrix_norm: linalg.matrix_norm,
-    np.linalg.matmul: linalg.matmul,
+    np.linalg.matmul: products.matmul,
     np.linalg.solve: linalg.solve,
     np.linalg.inv: linalg.inv,
     np.linalg.slogdet: linalg.slogdet,
@@ -156,10 +157,10 @@ NUMPY.update({
     np.linalg.lstsq: linalg.lstsq,
     np.linalg.pinv: linalg.pinv,
     np.linalg.tensorsolve: linalg.tensorsolve,
-    np.linalg.tensordot: linalg.tensordot,
-    np.linalg.vecdot: linalg.vecdot,
-    np.linalg.outer: linalg.outer,
-    np.linalg.cross: lambda a, b, /, axis=-1: linalg.cross(a, b, axis=axis),
+    np.linalg.tensordot: products.tensordot,
+    np.linalg.vecdot: products.vecdot,
+    np.linalg.outer: products.outer,
+    np.linalg.cross: lambda a, b, /, axis=-1: products.cross(a, b, axis=axis),
     np.linalg.trace: linalg.trace,
     np.linalg.diagonal: linalg.diagonal,
     np.linalg.matrix_transpose: shapes.matrix_transpose,
@@ -177,7 +178,7 @@ if hasattr(np, "unstack"):  # NumPy 2.1
         np.unstack: shapes.unstack, np.astype: elementwise.astype,
     })  # fmt: skip
 if hasattr(np, "matvec"):  # NumPy 2.2
-    NUMPY.update({np.matvec: linalg.matvec, np.vecmat: linalg.vecmat})
+    NUMPY.update({np.matvec: products.matvec, np.vecmat: products.vecmat})
 
 REDUCTIONS: dict[np.ufunc, Callable[..., Operand]] = {
     np.add: reductions.sum,

@@ -19,7 +19,7 @@ from adjit.ir.operand import Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.sizes import is_symbolic
-from adjit.ir.types import F64, SCALARS, TensorType, normalize_axis
+from adjit.ir.types import F64, SCALARS, DType, TensorType, normalize_axis
 
 Number: TypeAlias = Operand | bool | int | float | complex  # arguments of elementwise functions: Python scalars stay weakly typed
 
@@ -114,11 +114,15 @@ def of_rows(x: Any) -> Operand:
     if not isinstance(x, list | tuple):
         return to_operand(x)
     parts = [of_rows(v) for v in x]
-    dtype = common_dtype(*parts)
-    rows = [ops.cast(part, dtype) for part in parts]
-    if any(row.type.shape != rows[0].type.shape for row in rows):
-        types = ", ".join(str(row.type) for row in rows)
+    return rows_joined(parts, common_dtype(*parts))
+
+
+def rows_joined(parts: Sequence[Operand], dtype: DType) -> Operand:
+    """Return the array whose rows are `parts`, cast to `dtype`; raises ShapeError if their shapes differ."""
+    if any(part.type.shape != parts[0].type.shape for part in parts):
+        types = ", ".join(str(part.type) for part in parts)
         raise ShapeError(f"a ragged sequence is not a tensor: its parts are {types}; pad it to one length")
+    rows = [ops.cast(part, dtype) for part in parts]
     return ops.concatenate([ops.reshape(row, (1, *row.type.shape)) for row in rows], 0)
 
 

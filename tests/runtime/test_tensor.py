@@ -185,6 +185,8 @@ RAGGED = [[1.0, 2.0], [3.0]]
         lambda: aj.tensor([1.0]) + RAGGED, lambda: np.add(aj.tensor([1.0]), RAGGED), lambda: aj.where(RAGGED, 1.0, 2.0),
         lambda: aj.function(lambda x: aj.sin(x))(RAGGED), lambda: aj.function(lambda x: x + aj.sin(RAGGED))(1.0),
         lambda: aj.function(lambda x: x * RAGGED)(1.0), lambda: aj.grad(lambda x: aj.sum(x * RAGGED))(1.0), lambda: aj.asarray(RAGGED),
+        lambda: aj.asarray([aj.ones(2), aj.ones(1)]), lambda: aj.sin([aj.ones(2), 1.0]),
+        lambda: aj.function(lambda x: aj.asarray([[x, x], [x]]))(1.0), lambda: aj.function(lambda x: aj.sin([[x, x], x]))(1.0),
     ],
 )  # fmt: skip
 def test_ragged_sequences_are_refused_in_the_same_words_everywhere(use: Callable[[], object]) -> None:

@@ -16,7 +16,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.types import F64, as_dtype, as_size, float_dtype
 
-from ..convert import arithmetic, numbers, present, to_operand, to_operands
+from ..convert import arithmetic, numbers, present, rows_joined, to_operand, to_operands
 from .shapes import moveaxis
 
 
@@ -204,8 +204,7 @@ def asarray(x: Any, /, dtype: Any = None, *, device: Any = None, copy: Any = Non
         raise ValueError("asarray: adjit arrays always own their memory, so copy=False is not possible")
     if isinstance(x, list | tuple) and any(contains_operand(item) for item in x):
         parts = [asarray(item) for item in x]
-        dtypes = np.result_type(*(p.dtype for p in parts))
-        x = ops.concatenate([ops.reshape(ops.cast(p, as_dtype(dtypes)), (1, *p.shape)) for p in parts], 0)
+        x = rows_joined(parts, as_dtype(np.result_type(*(p.dtype for p in parts))))
     out = to_operand(x)
     return out if dtype is None else ops.cast(out, as_dtype(dtype))
 

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 import numpy as _np
 
-from adjit.runtime.collection import collection_paused as _collection_paused
+try:
+    from adjit.runtime.collection import collection_paused as _collection_paused
+except ModuleNotFoundError as _error:
+    if _error.name != "adjit.runtime":
+        raise
+    raise ImportError(
+        f"{__file__}: this checkout has no symbolic links to its packages (a zip archive, or Windows without developer mode): "
+        "run `pip install -e .` in it, which needs no links"
+    ) from None
 
 with _collection_paused():  # what is imported stays: searching it for garbage again and again would take a tenth of the time
     from adjit.runtime.function import Function, function

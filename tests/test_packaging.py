@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -65,6 +66,23 @@ def test_symlink_leads_to_the_folder(folder: str) -> None:
     link = ROOT / "adjit" / PACKAGES.get(folder, folder)
     assert link.is_symlink()
     assert link.resolve() == ROOT / folder
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_checkout_without_symlinks_says_what_to_do(tmp_path: Path, as_text: bool) -> None:
+    """Where there are none, unpacked archives lack the links, and Git writes files with their targets."""
+    (tmp_path / "adjit").mkdir()
+    shutil.copy(ROOT / "adjit" / "__init__.py", tmp_path / "adjit")
+    for folder in FOLDERS if as_text else ():
+        (tmp_path / "adjit" / PACKAGES.get(folder, folder)).write_text(f"../{folder}")
+    code = (
+        "import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in repr(f).lower()]; "
+        f"sys.path.insert(0, {str(tmp_path)!r}); import adjit"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode
+    assert "has no symbolic links to its packages" in run.stderr
+    assert "run `pip install -e .` in it" in run.stderr
 
 
 def test_no_source_imports_a_bare_folder() -> None:

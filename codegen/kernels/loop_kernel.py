@@ -14,7 +14,7 @@ from adjit.ir.types import BOOL, I64, DType, TensorType, row_major
 from ..cache.image import Failure
 from ..interrupts.stopping import PIECE, leave_if_stopped
 from ..llvm import memory
-from ..llvm.counted import Loop, only_if
+from ..llvm.counted import CountedLoop, only_if
 from ..llvm.lanes import Reg, Text
 from ..loops.chunks import CHUNKS, MIN_OPS
 from ..loops.ir import Access, Chunk, Node, Reduction, Sizing
@@ -50,7 +50,7 @@ class LoopKernel(Kernel):
         with ExitStack() as around:
             if isinstance(size, Reg) or may_be_empty(size):  # the body is emitted, but may never run
                 around.enter_context(only_if(self.text, self.text.define(f"icmp sgt i64 {stop}, 0")))
-            loop = around.enter_context(Loop(self.text, "0", stop))
+            loop = around.enter_context(CountedLoop(self.text, "0", stop))
             yield Reg(loop.index, I64)
 
     def is_large(self, work: float) -> bool:
@@ -85,7 +85,7 @@ class LoopKernel(Kernel):
     def fold(self, size: int, initial: Reg, step: Callable[[Reg, Reg], Reg]) -> None:
         if size == 0:
             return
-        with Loop(self.text, "0", f"{size}") as loop:
+        with CountedLoop(self.text, "0", f"{size}") as loop:
             carried = loop.carry(self.scalar.type(initial.dtype), initial.name)
             loop.feed(carried, step(Reg(loop.index, I64), Reg(carried, initial.dtype)).name)
 
@@ -105,7 +105,7 @@ class LoopKernel(Kernel):
             names = iter(inside)
             there = [w.inside(text, [next(names) for _ in w.pointers]) for w in windows]
             about = rows if isinstance(rows, int) else PIECE  # of run-time sizes that are worth several threads: they check for signals
-            with self.writing(text, 1), Loop(text, start, stop, trips=about) as loop:
+            with self.writing(text, 1), CountedLoop(text, start, stop, trips=about) as loop:
                 body(Reg(loop.index, I64), *there)
 
         outlined(self, size, rows, outside, inside, walk)

@@ -25,7 +25,7 @@ class Product(NamedTuple):
     ready: int  # time at which both factors are available
 
 
-class Contraction:
+class MultiplyAdds:
     """Tracks the elementwise statements of one kernel."""
 
     def __init__(self, block: Block, emit: VectorEmitter) -> None:

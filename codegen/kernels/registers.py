@@ -25,7 +25,7 @@ from ..main import stacks
 from .emitter import VectorEmitter
 from .kernel import Context
 from .loop_kernel import LoopKernel
-from .multiply_add import Contraction
+from .multiply_add import MultiplyAdds
 
 
 def register_kernel(stmt: Stmt, context: Context) -> RegisterKernel:
@@ -51,7 +51,7 @@ class RegisterKernel(LoopKernel):
     def __init__(self, context: Context, block: Block) -> None:
         super().__init__(context)
         self.scalar = VectorEmitter(self.text, position=lambda axis, width: Reg("0", I64))  # a single element has only position 0
-        self.contraction = Contraction(block, self.scalar)
+        self.contraction = MultiplyAdds(block, self.scalar)
         self.values: dict[int, Reg] = {}
         self.data: dict[int, str] = {}  # root of a stack -> address of its elements
 

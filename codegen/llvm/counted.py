@@ -11,12 +11,12 @@ from .lanes import Text
 UNKNOWN = 1024  # assumed trip count of a loop whose bounds are registers
 
 
-class Loop:
+class CountedLoop:
     """`for i = start; i < stop; i += step`, for at least one iteration; values can be carried from one iteration to the next.
 
     A long loop checks for signals, if its text may.
 
-    with Loop(text, "0", "10") as loop:
+    with CountedLoop(text, "0", "10") as loop:
         total = loop.carry("float", "0.0")      # before anything else in the body
         ...
         loop.feed(total, following)
@@ -30,7 +30,7 @@ class Loop:
         self._phis: dict[str, tuple[int, str, str]] = {}
         self._fed: dict[str, str] = {}
 
-    def __enter__(self) -> Loop:
+    def __enter__(self) -> CountedLoop:
         text = self.text
         self._before, self._head = text.block, text.fresh_label()
         text.jump(self._head)

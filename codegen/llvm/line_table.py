@@ -20,7 +20,7 @@ CONST_ADD_PC, FIXED_ADVANCE_PC = 8, 9
 END_SEQUENCE, SET_ADDRESS = 1, 2  # extended opcodes
 
 
-class Row(NamedTuple):
+class LineRow(NamedTuple):
     """From this place in a section on, up to the next row, instructions come from this line. Line 0: from none in particular."""
 
     section: int
@@ -66,10 +66,10 @@ class _Reader:
             yield text
 
 
-def rows_of(elf: Elf) -> list[Row]:
+def rows_of(elf: Elf) -> list[LineRow]:
     """All rows, in the order of the table."""
     data, places = elf.section(TABLE), elf.relocations(TABLE)
-    rows: list[Row] = []
+    rows: list[LineRow] = []
     at = 0
     while at < len(data):
         unit = _Reader(data, at)
@@ -80,7 +80,7 @@ def rows_of(elf: Elf) -> list[Row]:
     return rows
 
 
-def _run(unit: _Reader, end: int, places: dict[int, tuple[int, int]]) -> Iterator[Row]:
+def _run(unit: _Reader, end: int, places: dict[int, tuple[int, int]]) -> Iterator[LineRow]:
     """The rows of one unit, whose header is read from after its version on."""
     program = unit.unpack("I") + unit.at
     step, _, _, base, width, first = (unit.unpack(layout) for layout in "BBBbBB")
@@ -95,7 +95,7 @@ def _run(unit: _Reader, end: int, places: dict[int, tuple[int, int]]) -> Iterato
             advance, change = divmod(opcode - first, width)
             offset += step * advance
             line += base + change
-            yield Row(section, offset, files[file - 1], line, column)
+            yield LineRow(section, offset, files[file - 1], line, column)
         elif opcode == 0:
             following = unit.unsigned() + unit.at
             kind = unit.unpack("B")
@@ -105,7 +105,7 @@ def _run(unit: _Reader, end: int, places: dict[int, tuple[int, int]]) -> Iterato
                 section, offset = places[unit.at]
             unit.at = following
         elif opcode == COPY:
-            yield Row(section, offset, files[file - 1], line, column)
+            yield LineRow(section, offset, files[file - 1], line, column)
         elif opcode == ADVANCE_PC:
             offset += step * unit.unsigned()
         elif opcode == ADVANCE_LINE:

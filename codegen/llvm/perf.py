@@ -30,7 +30,7 @@ from operator import attrgetter
 from adjit.ir.locks import new_lock
 
 from .elf import Elf, Placed
-from .line_table import Row, rows_of
+from .line_table import LineRow, rows_of
 
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
 REWRITE = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
@@ -80,7 +80,7 @@ class Dump:
         finally:
             os.close(file)
 
-    def add(self, program: str, functions: Iterable[Placed], rows: Iterable[Row]) -> None:
+    def add(self, program: str, functions: Iterable[Placed], rows: Iterable[LineRow]) -> None:
         lines = defaultdict(list)
         for row in sorted(rows, key=attrgetter("section", "offset")):  # stable: the last of several at one place counts
             if row.line:
@@ -88,7 +88,7 @@ class Dump:
         records = b"".join(record for function in functions for record in self._records(program, function, lines[function.symbol.section]))
         _append(self.path, records)
 
-    def _records(self, program: str, function: Placed, rows: Sequence[Row]) -> Iterator[bytes]:
+    def _records(self, program: str, function: Placed, rows: Sequence[LineRow]) -> Iterator[bytes]:
         """The records of a function; `rows` are those of its section, in order."""
         symbol, address = function
         start, stop = (bisect_left(rows, offset, key=attrgetter("offset")) for offset in (symbol.offset, symbol.offset + symbol.size))
@@ -105,7 +105,7 @@ def _record(kind: int, content: bytes) -> bytes:
     return RECORD.pack(kind, RECORD.size + len(content), time.monotonic_ns()) + content
 
 
-def _entries(function: Placed, rows: Iterable[Row]) -> Iterator[bytes]:
+def _entries(function: Placed, rows: Iterable[LineRow]) -> Iterator[bytes]:
     for row in rows:
         address = function.address + row.offset - function.symbol.offset
         yield struct.pack("<QII", address, row.line, row.column) + os.fsencode(row.file) + b"\0"

@@ -1,7 +1,7 @@
 """Writes the loop IR as LLVM text. This, with `tile_renderer.py`, is the only place where nodes become instructions.
 
-Long loops check for signals where the text may (`counted.Loop`): whether a loop is long depends on the number of instructions in its body,
-which is known only here.
+Long loops check for signals where the text may (`counted.CountedLoop`): whether a loop is long depends on the number of instructions in its
+body, which is known only here.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Renderer:
         _NestRenderer(self, self.placed(nest)).all(nest.nodes)
 
     def loop(self, loop: Loop) -> None:
-        with counted.Loop(self.text, self.spell(loop.start), self.spell(loop.stop), loop.step) as counter:
+        with counted.CountedLoop(self.text, self.spell(loop.start), self.spell(loop.stop), loop.step) as counter:
             around, addresses = dict(self.known), dict(self.addresses)
             self.known[loop.variable] = counter.index
             self.all(loop.body)
@@ -236,7 +236,7 @@ class _NestRenderer:
             self.text.unseen = min(self.text.unseen, unseen + work)
 
     def repeated(self, loop: Loop, start: str, stop: str) -> None:
-        with counted.Loop(self.text, start, stop, loop.step) as counter:
+        with counted.CountedLoop(self.text, start, stop, loop.step) as counter:
             carried = {}
             for carry in loop.carries:
                 emit, dtype = VectorEmitter(self.text, carry.width), self.nest.reductions[carry.reduction].output.dtype

@@ -70,7 +70,7 @@ class TileRenderer:
         with ExitStack() as around:
             if loop.may_be_empty:
                 around.enter_context(counted.only_if(text, text.define(f"icmp slt i64 {start}, {stop}")))
-            yield around.enter_context(counted.Loop(text, start, stop, loop.step)).index
+            yield around.enter_context(counted.CountedLoop(text, start, stop, loop.step)).index
 
     def cuts(self, node: Cuts, at: list[str]) -> None:
         """The whole parts of an axis, and then the smaller ones: for each, a jump to the code of its size."""
@@ -82,10 +82,10 @@ class TileRenderer:
             self.all(node.bodies[size], self.moved(at, self.accesses, node.axis, index))
 
         if isinstance(wholes, Word):
-            with counted.only_if(text, text.define(f"icmp sgt i64 {wholes.name}, 0")), counted.Loop(text, "0", start, whole) as loop:
+            with counted.only_if(text, text.define(f"icmp sgt i64 {wholes.name}, 0")), counted.CountedLoop(text, "0", start, whole) as loop:
                 part(whole, loop.index)
         are_some = text.define(f"icmp sgt i64 {spelled(parts)}, 0")
-        with counted.only_if(text, are_some), counted.Loop(text, "0", spelled(parts), trips=SMALLER) as loop:
+        with counted.only_if(text, are_some), counted.CountedLoop(text, "0", spelled(parts), trips=SMALLER) as loop:
             position = loop.carry("i64", start)
             more = text.define(f"icmp slt i64 {loop.index}, {spelled(longer)}")
             size = text.define(f"add i64 {spelled(short)}, {text.define(f'zext i1 {more} to i64')}")
@@ -151,7 +151,7 @@ class TileRenderer:
         if not axes:
             return self.products(at, sums, offsets, emitters)
         dtype, (axis, *rest) = self.node.dtype, axes
-        with counted.Loop(self.text, "0", self.around.spell(self.node.sizes[axis])) as loop:
+        with counted.CountedLoop(self.text, "0", self.around.spell(self.node.sizes[axis])) as loop:
             kinds = [emit.type(dtype) for emit in emitters]
             carried = [[Reg(loop.carry(kind, s.name), dtype) for kind, s in zip(kinds, line, strict=True)] for line in sums]
             here = [*self.moved(at[:TARGET], self.accesses[:TARGET], axis, loop.index), *at[TARGET:]]

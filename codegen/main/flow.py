@@ -16,7 +16,7 @@ from ..kernels.rows import rows_kernel
 from ..llvm import memory
 from ..llvm.lanes import Reg
 from ..products import gemm, products
-from ..products.packing import Factor
+from ..products.packing import StoredFactor
 from ..threads import library
 from . import saving as stacked
 from . import stacks
@@ -130,7 +130,7 @@ def _loop(module: Module, stmt: Stmt, initial: Sequence[Operand], condition: Cal
     module.context.packed, module.context.awake = around
 
 
-def _pack(module: Module, loop: Stmt) -> dict[Factor, Place]:
+def _pack(module: Module, loop: Stmt) -> dict[StoredFactor, Place]:
     """Pack the factors that every iteration multiplies by."""
     factors = module.packing.loops[id(loop)]
     for (place, offset, (k, n), strides, dtype), target in factors.items():

@@ -13,7 +13,7 @@ from adjit.ir.expr import is_static
 from ..kernels.emitter import VectorEmitter
 from ..kernels.window import Hosted, Window
 from ..llvm import memory
-from ..llvm.counted import Loop, only_if
+from ..llvm.counted import CountedLoop, only_if
 from ..llvm.lanes import Reg, Text
 from ..loops.nest import MEDIUM_BODY
 from ..sizes import SIZES
@@ -64,15 +64,15 @@ def _rows(text: Text, target: Hosted, corner: list[Window], blocks: list[str], v
     rest = size % step if is_static(size) else None
     whole = text.define(f"and i64 %n, -{step}")
     is_wide, is_ragged = (text.define(f"icmp ne i64 {n}, 0") for n in (whole, text.define(f"sub i64 %n, {whole}")))
-    with Loop(text, "0", "%m") as rows:
+    with CountedLoop(text, "0", "%m") as rows:
         here = [_moved(text, a, rows.index, 0) for a in corner]
         offset = text.define(f"mul i64 {rows.index}, %stride")
         values = [memory.element(text, block, target.type.dtype, offset) for block in blocks]
         if rest is None or size >= step:
-            with only_if(text, is_wide), Loop(text, "0", whole, step) as columns:
+            with only_if(text, is_wide), CountedLoop(text, "0", whole, step) as columns:
                 _elements(text, target, here, values, columns.index, step)
         if rest is None:
-            with only_if(text, is_ragged), Loop(text, whole, "%n") as columns:
+            with only_if(text, is_ragged), CountedLoop(text, whole, "%n") as columns:
                 _elements(text, target, here, values, columns.index, 1)
         elif rest:
             with only_if(text, is_ragged):

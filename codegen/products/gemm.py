@@ -36,7 +36,7 @@ from __future__ import annotations
 from adjit.ir.target import Target
 from adjit.ir.types import DType
 
-from ..llvm.counted import Loop, only_if
+from ..llvm.counted import CountedLoop, only_if
 from ..llvm.lanes import Text
 from ..threads import library
 from ..threads.library import Edge
@@ -140,7 +140,7 @@ class _Gemm(Micro):
         target = text.define(f"mul i64 {ldc}, {text.define(f'select i1 {is_apart}, i64 {own}, i64 {top}')}")
 
         is_packed = text.define(f"icmp ne i64 {packs}, 0")
-        with only_if(text, is_packed), Loop(text, "0", height, self.mr) as loop:
+        with only_if(text, is_packed), CountedLoop(text, "0", height, self.mr) as loop:
             count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(self.mr))
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
             into = self.at(text, packed, text.define(f"mul i64 {loop.index}, {depth}"))
@@ -149,12 +149,12 @@ class _Gemm(Micro):
         by_height = [f"@{self.micro_name(self.mr, VECTORS)}", self.edge_micro(text, is_low=True)]
         strips = text.define(f"select i1 {is_packed}, ptr {packed}, ptr {source}")
         between = text.define(f"select i1 {is_packed}, i64 {depth}, i64 {row}")  # distance between strips, divided by MR
-        with Loop(text, left_most, right_most, span) as wide:
+        with CountedLoop(text, left_most, right_most, span) as wide:
             left = text.define(f"mul i64 {wide.index}, {self.nr}")
             inside = text.define(f"add i64 {target}, {left}")
             corner = self.at(text, c, text.define(f"select i1 {is_apart}, i64 {target}, i64 {inside}"))
             side_by_side = self.smin(text, span, text.define(f"sub i64 {right_most}, {wide.index}"))
-            with Loop(text, "0", side_by_side) as across:
+            with CountedLoop(text, "0", side_by_side) as across:
                 self.look(text, error)
                 right = text.define(f"mul i64 {across.index}, {self.nr}")
                 at = text.define(f"add i64 {left}, {right}")
@@ -164,7 +164,7 @@ class _Gemm(Micro):
                 panel = self.at(text, b, text.define(f"mul i64 {at}, {depth}"))
                 first_tile = self.at(text, corner, right)
                 first_copy = self.at(text, copy, text.define(f"add i64 {target}, {at}"))
-                with Loop(text, "0", height, self.mr) as loop:
+                with CountedLoop(text, "0", height, self.mr) as loop:
                     count = self.smin(text, text.define(f"sub i64 {height}, {loop.index}"), str(self.mr))
                     strip = self.at(text, strips, text.define(f"mul i64 {loop.index}, {between}"))
                     tile = self.at(text, first_tile, text.define(f"mul i64 {loop.index}, {ldc}"))
@@ -207,7 +207,7 @@ class _Gemm(Micro):
         upper = text.define(f"add i64 %m, {text.define('sub i64 %rows, 1')}")
         blocks = text.define(f"mul i64 {text.define(f'udiv i64 {upper}, %rows')}, %groups")
         width, step = text.define(f"mul i64 {panels}, {self.nr}"), self.panel_depth(text)
-        with Loop(text, "0", "%k", step) as loop:
+        with CountedLoop(text, "0", "%k", step) as loop:
             depth = self.smin(text, text.define(f"sub i64 %k, {loop.index}"), step)
             put(3, "ptr", self.at(text, "%a", text.define(f"mul i64 {loop.index}, %ac")))
             put(DEPTH, "i64", depth)
@@ -241,7 +241,7 @@ class _Gemm(Micro):
             put(k, value)
         panels, packs = self.tiles(text, "%n", self.nr), self.tiles(text, "%n", SIDE_BY_SIDE * self.nr)
         width, step = text.define(f"mul i64 {panels}, {self.nr}"), self.panel_depth(text)
-        with Loop(text, "0", "%k", step) as loop:
+        with CountedLoop(text, "0", "%k", step) as loop:
             put(6, f"ptr {self.at(text, '%b', text.define(f'mul i64 {loop.index}, %row'))}")
             put(11, f"ptr {self.at(text, '%packed', text.define(f'mul i64 {loop.index}, {width}'))}")
             put(DEPTH, f"i64 {self.smin(text, text.define(f'sub i64 %k, {loop.index}'), step)}")

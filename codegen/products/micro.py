@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..llvm.counted import Loop, only_if
+from ..llvm.counted import CountedLoop, only_if
 from ..llvm.lanes import Text
 from .cutting import MORE_ROWS, VECTORS
 from .panels import Panels
@@ -27,7 +27,7 @@ class Micro(Panels):
         Edge tiles have fewer rows or columns: what is missing is zeros, or repeats the last one, and its results are discarded.
         """
         text = Text(self.target)
-        with Loop(text, "0", "%m", trips=height) as rows:  # c is needed once the sums are complete
+        with CountedLoop(text, "0", "%m", trips=height) as rows:  # c is needed once the sums are complete
             row = self.at(text, "%c", text.define(f"mul i64 {rows.index}, %ldc"))
             for at in range(0, vectors * self.lanes, LINE // self.dtype.itemsize):
                 text.put(f"call void @llvm.prefetch.p0(ptr {self.at(text, row, str(at))}, i32 1, i32 3, i32 1)")
@@ -141,7 +141,7 @@ class Micro(Panels):
         totals = [text.define(f"phi {self.vector} [{x}, %{before}], [{y}, %{add}]") for x, y in zip(flat, added, strict=True)]
         for value, place in zip(totals, self.vectors_of(text, "%c", "%ldc", sums), strict=True):
             self.store(text, value, place)
-        with only_if(text, is_copied), Loop(text, "0", "%m", trips=len(sums)) as rows:
+        with only_if(text, is_copied), CountedLoop(text, "0", "%m", trips=len(sums)) as rows:
             index = text.define(f"mul i64 {rows.index}, %ldc")
             for v in range(VECTORS):
                 from_, to = (self.at(text, self.at(text, corner, index), str(v * self.lanes)) for corner in ("%c", "%copy"))
@@ -155,14 +155,14 @@ class Micro(Panels):
             self.store(text, value, place)
         masks = [self.mask(text, "%n", v) for v in range(len(sums[0]))]
         read = [self.only(text, mask, text.define("xor i1 %first, true")) for mask in masks]
-        with Loop(text, "0", "%m", trips=len(sums)) as rows:
+        with CountedLoop(text, "0", "%m", trips=len(sums)) as rows:
             from_ = self.at(text, slot, text.define(f"mul i64 {rows.index}, {width}"))
             to = self.at(text, "%c", text.define(f"mul i64 {rows.index}, %ldc"))
             for v, mask in enumerate(masks):
                 value, place = self.load(text, self.at(text, from_, str(v * self.lanes))), self.at(text, to, str(v * self.lanes))
                 total = text.define(f"fadd {self.vector} {value}, {self.masked_load(text, place, read[v])}")
                 self.masked_store(text, total, place, mask)
-        with only_if(text, is_copied), Loop(text, "0", "%m") as rows, Loop(text, "0", "%n") as columns:
+        with only_if(text, is_copied), CountedLoop(text, "0", "%m") as rows, CountedLoop(text, "0", "%n") as columns:
             place = text.define(f"add i64 {text.define(f'mul i64 {rows.index}, %ldc')}, {columns.index}")
             copied = text.define(f"load {self.scalar}, ptr {self.at(text, '%c', place)}")
             text.put(f"store {self.scalar} {copied}, ptr {self.at(text, '%copy', place)}")

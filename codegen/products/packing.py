@@ -20,7 +20,7 @@ from adjit.ir.types import DType, Shape
 from . import choice, cutting
 
 
-class Factor(NamedTuple):
+class StoredFactor(NamedTuple):
     """A matrix in memory."""
 
     place: Place
@@ -36,11 +36,11 @@ class Packing:
     def __init__(self, block: Block, plan: Plan, target: Target) -> None:
         self.plan = plan
         self.vector_bytes, self.near = target.vector_bytes, choice.near_factors(target)
-        self.loops: dict[int, dict[Factor, Place]] = {}
+        self.loops: dict[int, dict[StoredFactor, Place]] = {}
         self.bytes = 0
         self._visit(block, {})
 
-    def _visit(self, block: Block, packed: dict[Factor, Place]) -> None:
+    def _visit(self, block: Block, packed: dict[StoredFactor, Place]) -> None:
         for stmt in block.stmts:
             inside = packed
             if stmt.op.is_loop and id(stmt) not in self.plan.registers:
@@ -63,11 +63,11 @@ class Packing:
         packs = choice.packs_factor(assumed_type(a.type), b.type, strides, self.near)
         return packs and not choice.reads_in_place(a.type, b.type, strides)
 
-    def _factor(self, b: Operand) -> Factor:
+    def _factor(self, b: Operand) -> StoredFactor:
         root, layout = self.plan.windows[id(b)]
-        return Factor(self.plan.places[id(root)], layout.offset * b.type.dtype.itemsize, b.type.shape, layout.strides, b.type.dtype)
+        return StoredFactor(self.plan.places[id(root)], layout.offset * b.type.dtype.itemsize, b.type.shape, layout.strides, b.type.dtype)
 
-    def _place(self, factor: Factor) -> Place:
+    def _place(self, factor: StoredFactor) -> Place:
         place = Place("arena", self.plan.arena_bytes + self.bytes)
         k, n = factor.shape
         self.bytes += -(-cutting.packed_bytes(n, k, factor.dtype, self.vector_bytes) // 64) * 64

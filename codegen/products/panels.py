@@ -11,7 +11,7 @@ from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, DType
 
 from ..interrupts.signals import LOOK
-from ..llvm.counted import Loop
+from ..llvm.counted import CountedLoop
 from ..llvm.lanes import LLVM_TYPE, Text
 from ..threads import library
 from .cutting import VECTORS, edge_rows, tile_rows
@@ -133,7 +133,7 @@ class Panels:
         source, target = self.at(text, b, left), self.at(text, packed, text.define(f"mul i64 {left}, {depth}"))
         apart = text.define(f"mul i64 {depth}, {self.nr}")
         targets = [self.at(text, target, text.define(f"mul i64 {apart}, {k}")) for k in range(SIDE_BY_SIDE)]
-        with Loop(text, "0", depth) as loop:
+        with CountedLoop(text, "0", depth) as loop:
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
             below = text.define(f"mul i64 {loop.index}, {self.nr}")
             for k, column_ in enumerate(targets):
@@ -142,7 +142,7 @@ class Panels:
         text.start(each)
         panels = self.tiles(text, n, self.nr)
         stop = self.smin(text, text.define(f"add i64 {first}, {SIDE_BY_SIDE}"), panels)
-        with Loop(text, first, stop) as loop:
+        with CountedLoop(text, first, stop) as loop:
             text.put(f"call void @pack_columns_{self.name}(ptr %args, i64 {loop.index})")
         text.jump(done)
         text.start(done)
@@ -173,7 +173,7 @@ class Panels:
         text.put(f"br i1 {whole}, label %{copy}, label %{edge}")
         for label, of_row in ((copy, None), (edge, masks)):
             text.start(label)
-            with Loop(text, "0", depth) as loop:
+            with CountedLoop(text, "0", depth) as loop:
                 from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {row}"))
                 self.copy_row(text, from_, self.at(text, target, text.define(f"mul i64 {loop.index}, {self.nr}")), of_row)
             text.jump(done)
@@ -210,7 +210,7 @@ class Panels:
         text.put(f"br i1 {text.define(f'icmp sgt i64 {depth}, 0')}, label %{head}, label %{after}")
         text.start(head)
         last = text.define(f"sub i64 {width}, 1")
-        with Loop(text, "0", width, self.lanes) as across:
+        with CountedLoop(text, "0", width, self.lanes) as across:
             first, to = self.at(text, source, text.define(f"mul i64 {across.index}, {stride}")), self.at(text, target, across.index)
             self.turn(text, first, stride, text.define(f"sub i64 {last}, {across.index}"), to, self.nr, depth)
         text.jump(after)
@@ -227,7 +227,7 @@ class Panels:
         text = Text(self.target)
         rows = [self.smin(text, "%last", str(j)) for j in range(self.lanes)]
         starts = [self.at(text, "%source", text.define(f"mul i64 {j}, %stride")) for j in rows]
-        with Loop(text, "0", "%depth", self.lanes) as along:
+        with CountedLoop(text, "0", "%depth", self.lanes) as along:
             to = self.at(text, "%target", text.define(f"mul i64 {along.index}, %step"))
             for k, column in enumerate(self.transposed(text, [self.load(text, self.at(text, start, along.index)) for start in starts])):
                 self.store(text, column, self.at(text, to, text.define(f"mul i64 %step, {k}")))
@@ -257,10 +257,10 @@ class Panels:
         text.put(f"br i1 {text.define(f'icmp slt i64 {start}, {stop}')}, label %{head}, label %{after}")
         text.start(head)
         last = text.define(f"sub i64 {count}, 1")
-        with Loop(text, start, stop) as loop:
+        with CountedLoop(text, start, stop) as loop:
             from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {step}"))
             to = self.at(text, target, text.define(f"mul i64 {loop.index}, {size}"))
-            with Loop(text, "0", str(size), GATHERED) as group:
+            with CountedLoop(text, "0", str(size), GATHERED) as group:
                 for j in range(GATHERED):
                     column = text.define(f"add i64 {group.index}, {j}")
                     place = text.define(f"mul i64 {stride}, {self.smin(text, column, last)}")
@@ -276,7 +276,7 @@ class Panels:
         plain = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {row}, 1')}")
         text.put(f"br i1 {plain}, label %{copy}, label %{ask}")
         text.start(copy)
-        with Loop(text, "0", depth) as loop:
+        with CountedLoop(text, "0", depth) as loop:
             column_ = f"<{self.mr} x {self.scalar}>, ptr {self.at(text, source, text.define(f'mul i64 {loop.index}, {column}'))}"
             to = self.at(text, target, text.define(f"mul i64 {loop.index}, {self.mr}"))
             value = text.define(f"load {column_}, align {self.align}")

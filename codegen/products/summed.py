@@ -17,7 +17,7 @@ from adjit.ir.types import DTYPE_NAMES, DType, TensorType
 
 from ..kernels.window import Hosted, Window
 from ..llvm import memory
-from ..llvm.counted import Loop, only_if
+from ..llvm.counted import CountedLoop, only_if
 from ..shared import blocks as shared_blocks
 from ..threads import library
 from . import cutting, gemm
@@ -76,11 +76,11 @@ class _Summed:
         text, (rows, columns) = self.text, self.cut
         count = -(-self.m // rows)
         self.call("void", shared_blocks.MEET, "")
-        with Loop(text, "0", str(self.n), columns) as across:
+        with CountedLoop(text, "0", str(self.n), columns) as across:
             left = across.index
             width = self.least(text.define(f"sub i64 {self.n}, {left}"), columns)
             self.pack(left, width)
-            with Loop(text, "0", str(count + shared_blocks.LATER)) as blocks:
+            with CountedLoop(text, "0", str(count + shared_blocks.LATER)) as blocks:
                 top = text.define(f"mul i64 {blocks.index}, {rows}")
                 with only_if(text, text.define(f"icmp slt i64 {blocks.index}, {count}")):
                     self.compute(top, left, width)

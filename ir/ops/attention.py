@@ -174,7 +174,7 @@ def written_mask(write: Writing, x: Any, mask: Sequence[Operand], fill: float) -
 # ---- native code
 
 
-class Cut(NamedTuple):
+class BlockRange(NamedTuple):
     """Some neighbouring blocks of `length` along an axis."""
 
     start: int
@@ -187,10 +187,10 @@ class Cut(NamedTuple):
         return part.sliding(axis, self.blocks, self.length, self.length)
 
 
-def cut(size: int, length: int) -> list[Cut]:
+def cut(size: int, length: int) -> list[BlockRange]:
     """Whole blocks, and the rest as one block."""
     whole = size // length
-    parts = [Cut(0, whole, length), Cut(whole * length, 1, size % length)]
+    parts = [BlockRange(0, whole, length), BlockRange(whole * length, 1, size % length)]
     return [part for part in parts if part.blocks and part.length]
 
 
@@ -250,7 +250,7 @@ class _Tiles:
     def private(self, *shape: int, dtype: Any = None) -> Window:
         return self.k.private(TensorType(self.dtype if dtype is None else dtype, shape))
 
-    def masks(self, rows: Cut, mask: Sequence[Window]) -> list[Window]:
+    def masks(self, rows: BlockRange, mask: Sequence[Window]) -> list[Window]:
         """The mask as [..., blocks, U, R]."""
         n = len(self.batch)
         return [rows.of(m, n + 1).transposed(*range(n), n + 1, n, n + 2) for m in mask]
@@ -290,7 +290,7 @@ class _Tiles:
 class _Forward(_Tiles):
     """The weighted values of one block of queries after the other."""
 
-    def __init__(self, k: Loops, op: Attention, out: Sequence[Window], args: Sequence[Window], rows: Cut) -> None:
+    def __init__(self, k: Loops, op: Attention, out: Sequence[Window], args: Sequence[Window], rows: BlockRange) -> None:
         super().__init__(k, op, args, len(args) > 3)
         (q, *self.given), n = args[:3], len(self.batch)
         self.by_rows = [*(rows.of(w, n) for w in (*out, q)), *self.masks(rows, args[3:])]

@@ -146,7 +146,7 @@ class FftParts(Op):
         return w.transposed(*(a for a in others if a != long[-1]), long[-1], self.axis, w.type.rank - 1)
 
 
-class Columns:
+class ColumnTransforms:
     """Transforms of all columns of windows [columns, n, 2], as many at a time as fill a few vectors."""
 
     def __init__(self, k: Loops, inverse: bool, scale: float, columns: int, n: int, dtype: DType) -> None:
@@ -177,7 +177,7 @@ class Direct:
     def __init__(self, k: Loops, op: FftParts, work: float, out: Window, x: Window, table: Window) -> None:
         self.k, self.work, self.out, self.x, self.table = k, work, out, x, table
         *self.rest, columns, n, _ = x.type.shape
-        self.columns = Columns(k, op.inverse, op.scale, columns, n, x.type.dtype)
+        self.columns = ColumnTransforms(k, op.inverse, op.scale, columns, n, x.type.dtype)
 
     def emit(self) -> None:
         memory = self.columns.memory
@@ -201,7 +201,10 @@ class TwoSteps:
         dtype = x.type.dtype
         self.rows = x.type.shape[:-2]
         self.shared = math.prod(self.rows) == 1
-        self.columns = Columns(k, op.inverse, 1.0, self.b, self.a, dtype), Columns(k, op.inverse, op.scale, self.a, self.b, dtype)
+        self.columns = (
+            ColumnTransforms(k, op.inverse, 1.0, self.b, self.a, dtype),
+            ColumnTransforms(k, op.inverse, op.scale, self.a, self.b, dtype),
+        )
         between = TensorType(dtype, (2, self.a, self.b))
         self.between = k.scratch(between) if self.shared else k.private(between)
 
@@ -238,7 +241,7 @@ class TwoStepsOfColumns:
         _, self.a, self.b = tables[-1].type.shape
         dtype = x.type.dtype
         self.width = min(self.columns, k.tile_width(dtype))
-        self.steps = [Columns(k, op.inverse, scale, self.width, n, dtype) for scale, n in ((1.0, self.a), (op.scale, self.b))]
+        self.steps = [ColumnTransforms(k, op.inverse, scale, self.width, n, dtype) for scale, n in ((1.0, self.a), (op.scale, self.b))]
         self.private = k.private(TensorType(dtype, (2, self.a, self.b, self.width))), *(step.memory for step in self.steps)
 
     def emit(self) -> None:
@@ -283,7 +286,7 @@ class TwoStepsOfColumns:
 class Block:
     """The transform of a few columns, in six buffers [n, columns]: two pairs for the passes, one pair around them."""
 
-    def __init__(self, of: Columns, out: Window, x: Window, memory: Window, table: Window, factors: Sequence[Window]) -> None:
+    def __init__(self, of: ColumnTransforms, out: Window, x: Window, memory: Window, table: Window, factors: Sequence[Window]) -> None:
         self.k, self.of, self.out, self.x, self.table, self.factors = of.k, of, out, x, table, factors
         self.width, self.n, _ = x.type.shape
         planes = [memory.at(self.k.scalar.const(I64, i)) for i in range(6)]

@@ -25,7 +25,7 @@ from .expressions import *  # noqa: F403 - `ag__` is one name
 from .items import Items, Stream, as_items
 from .managers import not_suppressing  # noqa: F401 - part of `ag__`
 from .state import Names, Snapshot, assigned_line, check_arguments, entry, held_in
-from .statements import Choice, LoopState
+from .statements import LoopState, TracedBranches
 
 UNROLL = 64  # iterations: with more, a loop is tried first
 STATEMENTS = 2048  # in all iterations of an unrolled loop: with more, a loop is tried as well
@@ -53,7 +53,7 @@ def if_stmt(
     start = Attempt(trace)
     loose = (returns == "then", returns == "else")
     while True:
-        choice = Choice((then, other), names, scratch, more)
+        choice = TracedBranches((then, other), names, scratch, more)
         words = Wording("`if`", ("in the `if` branch", "in the `else` branch"), lambda name, side: assigned_line((then, other)[side], name))
         entries = [entry(name, optional=name in optional) for name in names] + [entry(named.path) for named in more]
         values = choice.emit(trace, test, entries, words, loose)
@@ -189,7 +189,7 @@ def _trip(test: Any, item: Any, loop: LoopState, body: Callable[[Any], None]) ->
     start = Attempt(trace)
     words = Wording("`for`", ("after this iteration", "after the loop was left"), lambda name, side: assigned_line(body, name))
     while True:
-        choice = Choice((partial(body, item), nothing), loop.names, loop.scratch, loop.more, (body,))
+        choice = TracedBranches((partial(body, item), nothing), loop.names, loop.scratch, loop.more, (body,))
         values = choice.emit(trace, test, [e._replace(optional=True) for e in loop.entries], words)
         if not choice.watch.hidden:
             break

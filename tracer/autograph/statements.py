@@ -37,7 +37,7 @@ from .state import (
 )  # fmt: skip
 
 
-class Choice:
+class TracedBranches:
     """Two branches chosen by a traced value: each is traced on the current variables and objects, which are then restored."""
 
     def __init__(
@@ -146,7 +146,7 @@ class LoopState:
         assert trace is not None
         mark = Attempt(trace)
         while True:
-            trips = Trips(self, step)
+            trips = TracedLoop(self, step)
             try:
                 values = emit(Loop(self.entries, trips.start, trips.trip, self.words(what), certain, checkpoint))
             finally:
@@ -177,7 +177,7 @@ class LoopState:
         return True
 
 
-class Trips:
+class TracedLoop:
     """The tracing of one loop, whose body is traced on values that represent those of any iteration."""
 
     def __init__(self, loop: LoopState, step: Callable[[Any], None]) -> None:

@@ -15,9 +15,10 @@ from ..threads.library import Edge
 ROWS = 6  # rows of a tile, with 16 registers for vectors
 MORE_ROWS, MANY_ROWS = 8, 12  # with 32 of 64 bytes, if the CPU computes with them in halves; at once
 VECTORS = 2  # vector registers across a tile
-KC = 256  # depth of a panel: MR x KC of a and NR x KC of b stay in the first-level cache
+DEPTH, MORE_DEPTH = 256, 384  # of a panel: a strip of a stays in the first-level cache; with tiles of 12 rows, adding to c costs more
 SPAN_BYTES = 2048  # bytes of a row finished at once: long enough for hardware prefetching, and a block stays cached
 MAX_ROWS = 192  # rows of a block of a, which stays in the second-level cache
+BEHIND = 16  # elements after a packed block of a that packing may overwrite: a vector at most
 FEW_TILES = 2  # in a block: if there are fewer for each thread, a is one block, and the columns are divided among the threads instead
 
 
@@ -26,6 +27,11 @@ def tile_rows(target: Target) -> int:
     if target.vector_bytes < 64 or target.vector_registers < 32:
         return ROWS
     return MORE_ROWS if target.in_halves else MANY_ROWS
+
+
+def most_depth(target: Target) -> int:
+    """Rows of a panel of b, of which there are as few as possible."""
+    return MORE_DEPTH if tile_rows(target) == MANY_ROWS else DEPTH
 
 
 def edge_rows(target: Target) -> int:
@@ -71,11 +77,12 @@ def _longest(m: N, rows: N, threads: int) -> N:
     return over(over(m, rows), threads) * rows
 
 
-def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, vector_bytes: int) -> int:
+def work_bytes(n: int, k: int, rows: int, threads: int, dtype: DType, target: Target) -> int:
     """Memory for the packed panel of b, and for one packed block of a per thread."""
-    nr, depth = tile_columns(dtype, vector_bytes), k if is_static(k) and k < KC else KC
+    nr, most = tile_columns(dtype, target.vector_bytes), most_depth(target)
+    depth = k if is_static(k) and k < most else most
     panel = -(-n // nr) * nr * depth
-    return (panel + threads * rows * depth) * dtype.itemsize + 64 * (threads + 1)
+    return (panel + threads * (rows * depth + BEHIND)) * dtype.itemsize + 64 * (threads + 1)
 
 
 def span_tiles(n: N, dtype: DType, vector_bytes: int) -> N:

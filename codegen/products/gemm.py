@@ -21,9 +21,10 @@ If `copy` is not null, the last panel also writes c there, with the same strides
 Tiles at edges (`Edge`) are functions that are looked up in a table. They are compiled for the programs whose sizes have such edges; until
 then the table holds the whole tiles, which compute the same.
 
-The usual five loops: panels of b (KC rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller) are packed MR
-rows at a time if `packs` is 1 and read in place otherwise, and a micro-kernel keeps an MR x NR tile of c in registers. Packing fills up the
-last tile, so that a micro-kernel always processes whole vectors, one or two of them; edges are stored with masks.
+The usual five loops: panels of b (up to `most_depth` rows) are packed NR columns at a time, blocks of a (`rows` rows, chosen by the caller)
+are packed MR rows at a time if `packs` is 1 and read in place otherwise, and a micro-kernel (`micro.py`) keeps an MR x NR tile of c in
+registers. Packing fills up the last tile, so that a micro-kernel always processes whole vectors, one or two of them; edges are stored with
+masks.
 
 `run` is adjit_parallel or adjit_serial: each pair of a block of a and one of the `groups` of columns is a chunk for the thread pool. A tile
 is computed in the same way wherever the cuts are, so results are bitwise identical for any number of threads.
@@ -40,7 +41,7 @@ from ..llvm.counted import CountedLoop, only_if
 from ..llvm.lanes import Text
 from ..threads import library
 from ..threads.library import Edge
-from .cutting import KC, VECTORS
+from .cutting import BEHIND, VECTORS, most_depth
 from .micro import TYPES as TILE_TYPES
 from .micro import UNROLL, Micro
 from .panels import ARGUMENTS, BUFFER, DEPTH, SIDE_BY_SIDE, START
@@ -134,7 +135,8 @@ class _Gemm(Micro):
         text.put("ret void")
         text.start(some)
         height = self.smin(text, text.define(f"sub i64 {m}, {top}"), rows)
-        packed = self.at(text, work, text.define(f"mul i64 %worker, {text.define(f'mul i64 {rows}, {depth}')}"))
+        per_worker = text.define(f"add i64 {text.define(f'mul i64 {rows}, {depth}')}, {BEHIND}")
+        packed = self.at(text, work, text.define(f"mul i64 %worker, {per_worker}"))
         source = self.at(text, a, text.define(f"mul i64 {top}, {row}"))
         own = text.define(f"mul i64 %worker, {rows}")
         target = text.define(f"mul i64 {ldc}, {text.define(f'select i1 {is_apart}, i64 {own}, i64 {top}')}")
@@ -185,13 +187,13 @@ class _Gemm(Micro):
 
     def panel_depth(self, text: Text) -> str:
         """Rows of a panel, equal for all panels but the last."""
-        count = self.tiles(text, "%k", KC)
+        count = self.tiles(text, "%k", most_depth(self.target))
         last = text.define(f"sub i64 {count}, 1")
         even = text.define(f"udiv i64 {text.define(f'add i64 %k, {last}')}, {count}")
         return text.define(f"and i64 {text.define(f'add i64 {even}, {UNROLL - 1}')}, -{UNROLL}")
 
     def routine(self, is_packed: bool) -> str:
-        """Process panels of up to KC rows of b, of equal depth, one after the other."""
+        """Process panels of b, of equal depth, one after the other."""
         text = Text(self.target)
         args = text.reserve(f"[{ARGUMENTS + 3} x i64]")
         names = ["%m", "%n", "%k", "%a", "%ar", "%ac", "%b", "%br", "%bc", "%c", "%cr", "%work", "%rows", "%groups", "%added", "%packs"]

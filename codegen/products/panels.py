@@ -270,7 +270,9 @@ class Panels:
         text.start(after)
 
     def pack_rows(self, text: Text, source: str, row: str, column: str, target: str, count: str, depth: str) -> None:
-        """target[k][r] = source[r * row + k * column]: full contiguous columns are copied, contiguous rows transposed in squares."""
+        """target[k][r] = source[r * row + k * column]: full contiguous columns are copied, contiguous rows transposed in
+        squares, which overlap the following columns, and may write BEHIND elements after the last.
+        """
         copy, ask, turn, gather, done = (text.fresh_label() for _ in range(5))
         full = text.define(f"icmp eq i64 {count}, {self.mr}")
         plain = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {row}, 1')}")
@@ -283,17 +285,16 @@ class Panels:
             text.put(f"store <{self.mr} x {self.scalar}> {value}, ptr {to}, align {self.align}")
         text.jump(done)
         text.start(ask)
-        whole = text.define(f"and i1 {full}, {text.define(f'icmp eq i64 {column}, 1')}")
-        groups = range(0, self.mr, self.lanes)
-        over = len(groups) * self.lanes - self.mr  # columns are stored as whole vectors, overlapping the next columns, which must exist
-        blocks = text.define(f"and i64 {text.define(f'sub i64 {depth}, {-(-over // self.mr)}')}, -{self.lanes}")
+        blocks = text.define(f"and i64 {depth}, -{self.lanes}")
+        whole = text.define(f"icmp eq i64 {column}, 1")
         some = text.define(f"and i1 {whole}, {text.define(f'icmp sgt i64 {blocks}, 0')}")
         before = text.block
         text.put(f"br i1 {some}, label %{turn}, label %{gather}")
         text.start(turn)
-        for group in reversed(groups):  # the overlapping ones first
+        last = text.define(f"sub i64 {count}, 1")
+        for group in reversed(range(0, self.mr, self.lanes)):  # what overlaps the columns of the others, and of what follows, comes first
             from_ = self.at(text, source, text.define(f"mul i64 {row}, {group}"))
-            self.turn(text, from_, row, self.mr - 1 - group, self.at(text, target, str(group)), self.mr, blocks)
+            self.turn(text, from_, row, text.define(f"sub i64 {last}, {group}"), self.at(text, target, str(group)), self.mr, blocks)
         turned = text.block
         text.jump(gather)
         text.start(gather)

@@ -78,7 +78,7 @@ def follows_product(kernel: LoopKernel, target: Window, a: Window, b: Window) ->
 
 def _follows_routine(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
     is_large = hint_of(target.type.size) * target.type.dtype.itemsize > kernel.target.caches[1]
-    return (hint_of(a.type.shape[1]) > cutting.KC and is_large) or takes_blas(kernel, target, a, b)
+    return (hint_of(a.type.shape[1]) > cutting.most_depth(kernel.target) and is_large) or takes_blas(kernel, target, a, b)
 
 
 def apart_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
@@ -97,7 +97,7 @@ def routine_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> t
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
     if not isinstance(target, Hosted) or target.spare is not None:
         return 0, 0
-    if not is_static(k) or k > cutting.KC or _follows_routine(kernel, target, a, b):
+    if not is_static(k) or k > cutting.most_depth(kernel.target) or _follows_routine(kernel, target, a, b):
         return m, n
     threads = threads_of(kernel, a, b)
     return threads * cutting.most_rows(m, threads, kernel.target), cutting.most_columns(n, dtype, kernel.vector_bytes)
@@ -106,7 +106,7 @@ def routine_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> t
 def is_apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
     """Whether the temporary matrix has blocks of the threads, rather than the whole product."""
     k = a.type.shape[1]
-    return all(routine_shape(kernel, target, a, b)) and is_static(k) and k <= cutting.KC
+    return all(routine_shape(kernel, target, a, b)) and is_static(k) and k <= cutting.most_depth(kernel.target)
 
 
 def sums_of(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Window) -> Window:
@@ -124,7 +124,7 @@ def sums_of(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: W
 
 def packing_bytes(kernel: LoopKernel, a: Window, b: Window) -> int:
     (m, k), n, threads = a.type.shape, b.type.shape[1], threads_of(kernel, a, b)
-    return cutting.work_bytes(n, k, cutting.most_rows(m, threads, kernel.target), threads, a.type.dtype, kernel.vector_bytes)
+    return cutting.work_bytes(n, k, cutting.most_rows(m, threads, kernel.target), threads, a.type.dtype, kernel.target)
 
 
 def call_gemm(

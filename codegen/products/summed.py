@@ -60,7 +60,7 @@ class _Summed:
         self.cut = rows, columns = cut(self.n, dtype)
         bytes_ = np.dtype("u1")
         self.packed = kernel.scratch(TensorType(bytes_, (cutting.packed_bytes(columns, self.k, dtype, kernel.vector_bytes),)))
-        self.work = kernel.scratch(TensorType(dtype, (cutting.MAX_ROWS * min(self.k, cutting.KC) + 64,)))
+        self.work = kernel.scratch(TensorType(dtype, (cutting.MAX_ROWS * min(self.k, cutting.most_depth(kernel.target)) + 64,)))
         self.blocks = kernel.scratch(TensorType(dtype, (shared_blocks.LATER + 1, rows, columns)))
         self.terms = memory.table(kernel.text, ["null"] * kernel.target.ranks)  # where the blocks of all ranks are
         self.finish, self.pointers = epilogue(kernel, target, kernel.target.ranks)

@@ -24,7 +24,7 @@ LAYOUTS: dict[str, Callable[[Any, Any], Any]] = {
     "followed": lambda a, b: np.maximum(a @ b, 0.25) * 2,
 }
 SIDES = (2, 3, 4, 7, 8, 9, 15, 16, 17, 18, 31, 32, 33, 50, 63, 65)
-DEPTHS = (3, 16, 61, 300, 520)  # from 256 on, panels are added up
+DEPTHS = (3, 16, 61, 300, 520)  # from 256 or 384 on, panels are added up
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

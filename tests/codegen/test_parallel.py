@@ -136,7 +136,7 @@ def test_a_product_on_one_thread_packs_into_its_own_room(m: int, threads: int) -
     func = OPTIMIZE(build(lambda x, y: apply(Matmul(), x.transpose((1, 0)), y.transpose((1, 0))), x, y))
     native = compile_func(func, threads=threads)
     assert f"call void @{library.NAMES[x.dtype]}(" in native.llvm
-    assert native.arena_bytes >= cutting.work_bytes(60, 50, cutting.block_rows(m, 1, current()), 1, x.dtype, current().vector_bytes)
+    assert native.arena_bytes >= cutting.work_bytes(60, 50, cutting.block_rows(m, 1, current()), 1, x.dtype, current())
     np.testing.assert_array_equal(native([x, y])[0], x.T @ y.T)
 
 

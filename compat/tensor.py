@@ -17,7 +17,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.arrays import as_array
 from adjit.ir.errors import AdjitError, TraceError
-from adjit.ir.operand import Concrete, Literal, Operand, as_operand
+from adjit.ir.operand import Concrete, Literal, Operand, as_operand, compares_itself
 from adjit.ir.ops.base import Array, Op
 from adjit.ir.tracebacks import lookup
 from adjit.ir.types import F32, F64, I32, I64, TensorType
@@ -84,10 +84,10 @@ class Tensor(ArrayMethods):
         return inherited(name)
 
     def __eq__(self, other: object) -> Any:
-        return False if other is None or isinstance(other, str) else _equal(self, other)
+        return NotImplemented if compares_itself(other) else False if other is None or isinstance(other, str) else _equal(self, other)
 
     def __ne__(self, other: object) -> Any:
-        return True if other is None or isinstance(other, str) else _not_equal(self, other)
+        return NotImplemented if compares_itself(other) else True if other is None or isinstance(other, str) else _not_equal(self, other)
 
     __hash__ = Operand.__hash__
 

@@ -154,8 +154,9 @@ def raised_as(name: str) -> type[CheckError]:
     built_in = getattr(builtins, name, None)
     if not isinstance(built_in, type) or not issubclass(built_in, Exception):
         return CheckError
+    own = {"__doc__": CheckError.__doc__, "__module__": CheckError.__module__, "__str__": Exception.__str__}  # KeyError's is a repr
     try:
-        return type("CheckError", (CheckError, built_in), {"__doc__": CheckError.__doc__, "__module__": __name__})
+        return type("CheckError", (CheckError, built_in), own)
     except TypeError:
         return CheckError
 

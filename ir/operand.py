@@ -46,6 +46,11 @@ def is_arithmetic(x: Any) -> bool:
     return hasattr(kind, "__array__") or (isinstance(x, Sequence) and not isinstance(x, str | bytes))
 
 
+def compares_itself(x: Any) -> bool:
+    """Whether `==` is left to `x`, an object that adjit's operators do not accept: `pytest.approx(1.0)`, say."""
+    return not is_arithmetic(x) and not isinstance(x, str) and any("__eq__" in vars(base) for base in type(x).__mro__[:-1])
+
+
 def operators(name: str, scalars: bool = True) -> tuple[Callable[[Any, Any], Operand], Callable[[Any, Any], Operand]]:
     """The two methods of a binary operator, with the operand first and second. Looked up by each call: ops are built on this module.
 

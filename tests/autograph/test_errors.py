@@ -577,8 +577,9 @@ def test_raised_in_a_branch_is_caught_as_what_it_is(error: type[Exception]) -> N
     func = trace(convert(f), 1.0).func
     built_in = {Unphysical: ArithmeticError, CheckError: AssertionError, OSError: CheckError}.get(error, error)
     for wanted in (CheckError, built_in):
-        with pytest.raises(wanted, match="no"):
+        with pytest.raises(wanted, match="no") as caught:
             run(func, np.float64(-1.0))
+        assert "\n  " in str(caught.value), "a message, not the repr of one, as of a KeyError"
     assert str(parse_func(str(func))) == str(func)
 
 

@@ -105,3 +105,14 @@ def test_scopes_of_names_and_features() -> None:
     with tf.name_scope("a") as outer, tf.name_scope("b") as inner:
         assert (outer, inner) == ("a/", "a/b/")
     assert tf.autograph.experimental.Feature.LISTS not in tf.autograph.experimental.Feature.all_but(tf.autograph.experimental.Feature.LISTS)
+
+
+def test_what_compares_itself_does() -> None:
+    """Here `pytest.approx`; objects without a comparison of their own are refused, as in TensorFlow."""
+    assert tf.constant(1.5) == pytest.approx(1.5)
+    assert tf.constant([1.0, 2.0]) == pytest.approx([1.0, 2.0])
+    assert pytest.approx([1.0, 2.0]) == tf.Variable([1.0, 2.0])
+    assert tf.constant([1.0, 2.0]) != pytest.approx([1.0, 2.5])
+    assert (tf.constant(1.0) != None) is True  # noqa: E711 - the operator is what is tested
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.constant(1.0) == object()  # noqa: B015

@@ -37,6 +37,8 @@ def _rewritten(stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
         is_read_elsewhere = reads[id(product.result)] > 1 or id(product.result) in outputs
         if left is None or not _swaps(left) or is_read_elsewhere or product.args[1].type.rank != product.result.type.rank:
             continue
+        if id(left) in turned:  # a product by now, and no view
+            continue
         other = like(stmt, Transpose(_swapped(product.args[1])), (product.args[1],))
         turned[id(product)] = []
         turned[id(stmt)] = [other, like(product, MATMUL, (other.result, left.args[0]), result=stmt.result)]

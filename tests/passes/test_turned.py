@@ -53,6 +53,31 @@ def test_products_that_stay(first: str, last: str) -> None:
     )
 
 
+def test_a_product_of_a_product_that_is_turned_reads_it_as_it_is() -> None:
+    rewrites(
+        turn_products,
+        """
+        func @f(%x: f64[5,3], %b: f64[5,4], %c: f64[3,2]) -> f64[2,4] {
+          %t: f64[3,5] = transpose %x {axes=[1, 0]}
+          %p: f64[3,4] = matmul %t, %b
+          %r: f64[4,3] = transpose %p {axes=[1, 0]}
+          %q: f64[4,2] = matmul %r, %c
+          %s: f64[2,4] = transpose %q {axes=[1, 0]}
+          return %s
+        }
+        """,
+        """
+        func @f(%x: f64[5,3], %b: f64[5,4], %c: f64[3,2]) -> f64[2,4] {
+          %0: f64[4,5] = transpose %b {axes=[1, 0]}
+          %r: f64[4,3] = matmul %0, %x
+          %q: f64[4,2] = matmul %r, %c
+          %s: f64[2,4] = transpose %q {axes=[1, 0]}
+          return %s
+        }
+        """,
+    )
+
+
 def test_the_adjoint_of_attention_writes_no_copy_of_keys() -> None:
     def loss(q, k, v):
         return np.sum(aj.softmax(q @ np.swapaxes(k, -1, -2)) @ v)

@@ -50,6 +50,8 @@ if not TYPE_CHECKING:
 
     _KEPT = ("__new__", "__init__", "__slots__", "__getnewargs__", "_fields", "_field_defaults", "_make", "_replace", "_asdict")
 
+    _UNEXPECTED = TypeError if sys.version_info >= (3, 13) else ValueError  # as in `collections.namedtuple`
+
     # ---- what all of them have
 
     def _make(cls: Any, iterable: Iterable[Any]) -> Any:
@@ -61,7 +63,7 @@ if not TYPE_CHECKING:
     def _replace(self: Any, /, **changes: Any) -> Any:
         made = tuple.__new__(type(self), map(changes.pop, self._fields, self))
         if changes:
-            raise ValueError(f"Got unexpected field names: {list(changes)!r}")
+            raise _UNEXPECTED(f"Got unexpected field names: {list(changes)!r}")
         return made
 
     def __repr__(self: Any) -> str:

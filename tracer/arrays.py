@@ -22,7 +22,7 @@ from .convert import array_of_list, present
 from .frames import user_location
 from .in_place import InPlace
 from .numpy_table import call_function, call_ufunc
-from .slices import as_rows, has_traced_mask, has_traced_slice, taken, with_positions
+from .slices import as_rows, has_traced_mask, has_traced_slice, key_to_write, taken, with_positions
 from .sparse_products import is_sparse, product, product_from_left
 from .surface import complex_numbers, elementwise, indexing, products, reductions, shapes
 
@@ -303,11 +303,13 @@ class AtIndex:
 
     def set(self, value: Any) -> Operand:
         """Return a copy of x with x[key] = value."""
-        return present(ops.setitem(self.x, self.key, array_of_list(value)))
+        value = array_of_list(value)
+        return present(ops.setitem(self.x, key_to_write(self.x, self.key, value), value))
 
     def add(self, value: Any) -> Operand:
         """Return a copy of x with x[key] += value."""
-        return present(ops.additem(self.x, self.key, array_of_list(value)))
+        value = array_of_list(value)
+        return present(ops.additem(self.x, key_to_write(self.x, self.key, value), value))
 
     def subtract(self, value: Any) -> Operand:
         """Return a copy of x with x[key] -= value."""

@@ -39,7 +39,25 @@ def has_traced_mask(key: Any) -> bool:
     return any(isinstance(part, Value) and part.type.dtype == BOOL for part in parts)
 
 
-def with_positions(x: Operand, key: Any) -> tuple[Operand, Any]:
+def key_to_write(x: Operand, key: Any, value: Any) -> Any:
+    """Return a key for `x[key] = value`, with indices for slices with traced bounds.
+
+    A traced mask by itself stays, if the value fits all elements that it may select; values for those that it does select need positions.
+    """
+    if has_traced_mask(key) and needs_positions(x, key, value):
+        key = with_positions(x, key, "setitem")[1]
+    return as_rows(x, key) if has_traced_slice(key) else key
+
+
+def needs_positions(x: Operand, key: Any, value: Any) -> bool:
+    if type(key) is tuple:
+        return all(part.type.shape for part in key if has_traced_mask(part))
+    shape = value.shape if isinstance(value, Operand) else np.shape(value)
+    rest = len(x.type.shape) - len(key.type.shape)
+    return any(n != 1 for n in shape[: max(0, len(shape) - rest)])
+
+
+def with_positions(x: Operand, key: Any, what: str = "getitem") -> tuple[Operand, Any]:
     """Return an array and a key that select what x[key] does, with positions in the place of traced masks.
 
     A single bool selects all or nothing of a new axis of size 1.
@@ -51,7 +69,7 @@ def with_positions(x: Operand, key: Any) -> tuple[Operand, Any]:
             parts.append(part)
             continue
         otherwise = (
-            f"getitem: [{part.type}] of {x.type}: how many elements a traced mask selects is not known while tracing; use "
+            f"{what}: [{part.type}] of {x.type}: how many elements a traced mask selects is not known while tracing; use "
             "where(mask, a, b) instead, or say how many there can be, with adjit.extract(mask, x, size=n)"
         )
         axis = sum(axes_taken(p) for p in parts)

@@ -288,3 +288,56 @@ def test_selection_of_a_given_size() -> None:
     np.testing.assert_array_equal(aj.compress(x > 2.0, x), x[x > 2.0])
     for read in (lambda x: x[x > 2.0], lambda x: aj.compress(x > 2.0, x)):
         np.testing.assert_array_equal(aj.function(read)(x), x[x > 2.0])
+
+
+def negated(x: Any) -> Any:
+    y, m = x.copy(), x > 2.0
+    y[m] = -x[m]
+    return y
+
+
+def rows_under_a_mask(x: Any) -> Any:
+    y = x[:, None] * np.arange(3.0)
+    m = x < 3.0
+    y[m] = y[~m] + 1.0
+    y[m, 1] = 7.0
+    y[:, y[0] > 0.0] *= 2.0
+    return y
+
+
+def added_under_a_mask(x: Any) -> Any:
+    y = x * 2.0
+    y[x > 2.0] += np.arange(4.0)
+    y[x > 5.0] = [9.0]
+    return y
+
+
+def updated_under_a_mask(x: Any) -> Any:
+    m = x > 2.0
+    return x.at[m].set(-x[m]).at[m].add(x[m] ** 2) if isinstance(x, aj.Tensor) or not isinstance(x, np.ndarray) else np.where(m, x**2 - x, x)
+
+
+@pytest.mark.parametrize("program", [negated, rows_under_a_mask, added_under_a_mask, updated_under_a_mask])
+def test_values_for_the_elements_of_a_traced_mask(program: Callable[..., Any]) -> None:
+    """`y[mask] = values` with a value for each element that the mask selects."""
+    f, slope = aj.function(program), aj.function(aj.grad(lambda x: np.sum(np.sin(program(x)))))
+    for x in (A, A[::-1].copy()):
+        np.testing.assert_array_equal(f(x), program(x))
+        ends = [np.array([np.sum(np.sin(program(x + sign * 1e-6 * row))) for row in np.eye(6)]) for sign in (1.0, -1.0)]
+        np.testing.assert_allclose(slope(x), (ends[0] - ends[1]) / 2e-6, atol=1e-7)
+
+
+def test_more_or_fewer_values_than_a_mask_selects() -> None:
+    def program(x: Any) -> Any:
+        y = x.copy()
+        y[x > 0.0] = np.arange(3.0)
+        return y
+
+    f = aj.function(program)
+    x = np.array([1.0, -1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(f(x), program(x))
+    for wrong in (np.ones(4), -np.ones(4), x[::-1] * [1, 1, 1, 0]):
+        with pytest.raises(ValueError):
+            program(wrong)
+        with pytest.raises(aj.ShapeError, match="does not fit"):
+            f(wrong)

@@ -30,7 +30,7 @@ from ..growing import TracedList
 from ..in_place import SYMBOLS, fitted
 from ..regions import Attempt, RegionOutput, Wording, is_traced, predicate
 from ..sharing import same_memory, set_memory, share, written
-from ..slices import as_rows, has_traced_slice
+from ..slices import key_to_write
 from ..sparse_products import is_sparse
 from ..trace import Splat, Traced, current_trace
 from .arrays import array_like, fresh_out, is_numpy, joined, vectorized
@@ -421,7 +421,7 @@ def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequen
         return x
     check_unseen(x, argument, others)
     target = to_operand(x)
-    out = written(trace, target, as_rows(target, key) if has_traced_slice(key) else key, value)
+    out = written(trace, target, key_to_write(target, key, value), value)
     trace.overwrite(x, out)
     return out
 
@@ -435,7 +435,7 @@ def update_item(x: Any, key: Any, update: Augmented, value: Any, *, argument: st
         return set_item(x, key, compute(x[key], value), argument=argument, others=others)
     check_unseen(x, argument, others)
     target = to_operand(x)
-    at = as_rows(target, key) if has_traced_slice(key) else key
+    at = key_to_write(target, key, value)
     out = ops.updateitem(target, at, lambda items: update.result(items, value))
     trace = current_trace()
     if trace is not None:

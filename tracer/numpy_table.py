@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import UnsupportedError
+from adjit.ir.errors import DTypeError, UnsupportedError
 from adjit.ir.operand import Operand
-from adjit.ir.types import DType, as_dtype, weak_example
+from adjit.ir.types import BOOL, DType, as_dtype, weak_example
 
 from .convert import to_operand
 from .frames import user_location
@@ -134,7 +134,7 @@ NUMPY.update({
     np.amin: reductions.min,
     np.around: elementwise.round,
     np.fix: elementwise.trunc,
-    np.fabs: lambda x, /: elementwise.absolute(elementwise.as_ufuncs(x)),
+    np.fabs: lambda x, /: elementwise.absolute(elementwise.real_numbers("fabs", elementwise.as_ufuncs(x))),
     np.degrees: elementwise.rad2deg,
     np.radians: elementwise.deg2rad,
     np.invert: elementwise.bitwise_not,
@@ -367,8 +367,27 @@ def ufunc_by_rule(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: M
         refuse(ufunc, f"with the method .{method}; x.at[index] has .add, .multiply, .min and .max")
     if dtype is None:
         return ours(*inputs)
-    out = ours(*(ops.cast(to_operand(x), as_dtype(dtype)) for x in inputs))
-    return out if isinstance(out, tuple) else ops.cast(out, as_dtype(dtype))
+    return in_dtype(ufunc, ours, inputs, as_dtype(dtype), options.get("casting", "same_kind"))
+
+
+def in_dtype(ufunc: np.ufunc, ours: Callable[..., Any], inputs: Sequence[Any], dtype: np.dtype[Any], casting: Any) -> Any:
+    """Call with `dtype=`, which chooses NumPy's loop by the dtype of its results: comparisons compute in the dtype of their operands."""
+    types = [*map(dtype_of, inputs), *[None] * ufunc.nout]
+    try:
+        found = ufunc.resolve_dtypes(tuple(types), signature=(*[None] * ufunc.nin, *[dtype] * ufunc.nout), casting=casting)
+    except TypeError as error:
+        raise DTypeError(f"np.{ufunc.__name__}, with the argument dtype={dtype.name}: {error}") from None
+    operands = [ops.cast(to_operand(x), as_dtype(t)) for x, t in zip(inputs, found, strict=False)]
+    out = ours(*operands)
+    return out if isinstance(out, tuple) else ops.cast(out, dtype)
+
+
+def dtype_of(x: Any) -> Any:
+    """Return the dtype of an argument; of Python's numbers, known and traced, their type, which decides less."""
+    if type(x) in (int, float, complex):
+        return type(x)
+    operand = x if isinstance(x, Operand) else to_operand(x)
+    return type(weak_example(operand.dtype)) if operand.weak and operand.dtype != BOOL else operand.dtype
 
 
 def reduced(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> Operand:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -328,7 +329,7 @@ def round(x: Operand, digits: int = 0) -> Operand:
         return x if digits >= 0 else cast(round(cast(x, F64), digits), x.type.dtype)
     if digits == 0:
         return unary(Round(), x)
-    scale = 10.0 ** abs(digits)
+    scale = 10.0 ** abs(digits) if abs(digits) <= sys.float_info.max_10_exp else math.inf
     return unary(Round(), x * scale) / scale if digits > 0 else unary(Round(), x / scale) * scale
 
 

@@ -16,9 +16,19 @@ M = np.array([[2.0, 1.0, 0.5], [0.25, -3.0, 1.0], [1.0, 4.0, 2.5]])
 W = np.arange(12.0).reshape(3, 4)
 C = np.array([[1.0 + 2.0j, 0.5j, 1.0], [2.0 - 1.0j, 1.0, 3.0j]])
 I = np.array([2, 0, 1])
+U = np.array([[3, 255, 0], [7, 7, 1]], np.uint8)
 EMPTY = np.zeros((0,))
 
 ANSWERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "mean that wraps around": (lambda x: np.mean(x, axis=0, dtype=np.uint8), (U,)),
+    "mean that wraps around, where": (lambda x: np.mean(x, axis=0, dtype=np.uint8, where=x > 0), (U,)),
+    "var of a complex dtype": (lambda x: (np.var(x, axis=0, dtype=np.complex64), np.std(x, dtype=complex)), (U,)),
+    "rfftn along one axis twice": (lambda x: (np.fft.rfftn(x, axes=(0, 0)), np.fft.irfftn(x, axes=(1, 1))), (W,)),
+    "irfftn of the length that there is": (lambda x: np.fft.irfftn(x, s=(-1, -1), axes=(0, 1)), (W,)),
+    "rank of an empty matrix": (lambda x: (np.linalg.matrix_rank(x[:0, :0]), np.linalg.matrix_rank(x[:0])), (W,)),
+    "select of a small float and a number": (lambda x: np.select([x > 1.0, x > 0.0], [np.float32(1.5), 2]), (X,)),
+    "select with a default that wraps around": (lambda u: np.select([u > 100], [u], -1), (U,)),
+    "gcd of the smallest integer": (lambda i: (np.gcd(i, i[::-1]), np.lcm(i, i[::-1])), (np.array([-128, 127, -1, 12], np.int8),)),
     "take_along_axis of the flattened array": (lambda x, i: np.take_along_axis(x, i, None), (W, I)),
     "interp of one point": (lambda x: np.interp(x, x[:1], x[1:2]), (X,)),
     "interp of one point, and of the ends": (lambda x: np.interp(x, x[:1], x[1:2], left=9.0, right=8.0), (X,)),
@@ -166,3 +176,19 @@ def test_more_than_2_to_the_32_elements_are_counted_in_64_bits() -> None:
     small, large = (trace(lambda k, n=n: aj.random.bits(k, (n,)), key).func for n in (2**20, 2**33))
     assert [str(s.result.type.dtype) for s in small.stmts if s.op.name == "iota"] == ["uint32"]
     assert [str(s.result.type.dtype) for s in large.stmts if s.op.name == "iota"] == ["uint64"]
+
+
+@pytest.mark.parametrize("decimals", [400, -400])
+def test_rounding_to_more_decimals_than_there_are(decimals: int) -> None:
+    with np.errstate(all="ignore"):
+        wanted = np.round(X, decimals)
+    for got in (aj.round(X, decimals), aj.function(lambda x: np.round(x, decimals))(X)):
+        np.testing.assert_array_equal(np.asarray(got), wanted, strict=True)
+
+
+@pytest.mark.parametrize("function", [np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("other", [I, X, np.array([True, False]), np.array([7], np.int8)], ids=lambda x: x.dtype.name)
+def test_sets_of_two_dtypes(function: Callable[..., Any], other: Any) -> None:
+    for args in ((U, other), (other, U)):
+        for call in (lambda a, b: function(aj.tensor(a), aj.tensor(b)), aj.function(lambda a, b: function(a, b))):
+            np.testing.assert_array_equal(np.asarray(call(*args)), function(*args), strict=True)

@@ -15,11 +15,13 @@ import pytest
 import adjit as aj
 from adjit.ir.ops.base import Array
 from adjit.ir.types import DTYPES
-from adjit.tracer.numpy_table import NUMPY
+from adjit.tracer.numpy_table import rule_for
 from tests.ops.test_edges import float_edges, int_edges
 
 REAL = [d for d in DTYPES.values() if d.kind in "biuf" and d != np.float16]  # complex numbers: test_complex; 16 bits: test_halves
-UFUNCS = [u for u in NUMPY if isinstance(u, np.ufunc) and u.signature is None]
+OTHERWISE = (np.conjugate,)  # of bools NumPy gives int8, which are bools here
+EVERY = {u.__name__: u for u in vars(np).values() if isinstance(u, np.ufunc) and u.signature is None}
+UFUNCS = [u for u in EVERY.values() if u not in OTHERWISE and rule_for(u) is not None]
 BINARY = [u for u in UFUNCS if u.nin == 2]
 ZEROS_TIE = (np.maximum, np.minimum, np.fmax, np.fmin)  # which of 0.0 and -0.0 NumPy takes depends on its vector loops
 
@@ -48,7 +50,7 @@ def by_numpy(ufunc: np.ufunc, args: list[Array]) -> tuple[Array, ...] | None:
             return None
         out = out if isinstance(out, tuple) else (out,)
         if any(a.dtype == np.float16 for a in out):
-            out = ufunc(*(a.astype(np.float64) for a in args))
+            out = ufunc(args[0].astype(np.float64), *(args[1:] if ufunc is np.ldexp else [a.astype(np.float64) for a in args[1:]]))
     return out if isinstance(out, tuple) else (out,)
 
 
@@ -93,6 +95,44 @@ def test_every_pair_of_dtypes(ufunc: np.ufunc) -> None:
                 ufunc(*map(aj.tensor, args))
         else:
             check(ufunc, args, ufunc(*map(aj.tensor, args)), wanted)
+
+
+NUMBERS = np.array([1 + 2j, -0.5, np.nan, 3 - 1j, 0.25])
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda u: u.__name__)
+def test_complex_numbers_with_all_others(ufunc: np.ufunc) -> None:
+    for dtype in (*map(np.dtype, (np.bool_, np.int8, np.uint64, np.float32, np.float64)), NUMBERS.dtype):
+        other = (NUMBERS if dtype.kind == "c" else NUMBERS.real[::-1] if dtype.kind == "f" else np.arange(5)).astype(dtype)
+        for args in ((NUMBERS, other), (other, NUMBERS)) if ufunc.nin == 2 else ((NUMBERS,),):
+            try:
+                with np.errstate(all="ignore"):
+                    wanted = ufunc(*args)
+            except TypeError:
+                with pytest.raises(TypeError):
+                    ufunc(*map(aj.tensor, args))
+                continue
+            got = np.asarray(ufunc(*map(aj.tensor, args)))
+            np.testing.assert_allclose(got, wanted, rtol=1e-12, err_msg=f"{ufunc.__name__} of {[x.dtype for x in args]}", strict=True)
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda u: u.__name__)
+def test_the_dtype_of_the_results_is_given(ufunc: np.ufunc) -> None:
+    """NumPy chooses its loop by it: a comparison with `dtype=bool` compares the numbers, not whether they are zero."""
+    for x in (np.array([0.5, 2.0, 7.25]), np.array([1, 2, 7]), np.array([1, 2, 7], np.uint8), np.array([0.5, 2.0], np.float32)):
+        for dtype in (np.bool_, np.int8, np.int32, np.int64, np.float32, np.float64, np.complex128):
+            for args in [(x,)] if ufunc.nin == 1 else [(x, 2), (2, x), (x, 1.5), (x, x[::-1])]:
+                try:
+                    with np.errstate(all="ignore"):
+                        wanted = ufunc(*args, dtype=dtype)
+                except TypeError:
+                    with pytest.raises(TypeError):
+                        ufunc(*(aj.tensor(a) if isinstance(a, np.ndarray) else a for a in args), dtype=dtype)
+                    continue
+                got = ufunc(*(aj.tensor(a) if isinstance(a, np.ndarray) else a for a in args), dtype=dtype)
+                for a, b in zip(*(v if isinstance(v, tuple) else (v,) for v in (got, wanted)), strict=True):
+                    said = f"{ufunc.__name__}{args}, {np.dtype(dtype)}"
+                    np.testing.assert_allclose(np.asarray(a), b, rtol=1e-6, err_msg=said, strict=True)
 
 
 @pytest.mark.parametrize("ufunc", [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal], ids=lambda u: u.__name__)

@@ -11,18 +11,15 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand, as_operand
-from adjit.ir.types import BOOL, broadcast_shapes
 
 from ..convert import to_operand
-from ..frames import user_location
 from ..numpy_table import MUTATING, applied, call_ufunc, surface
 from ..pytree import flatten
 from ..regions import is_traced
 from ..sharing import owned
 from ..trace import Traced, current_trace
-from .arrays import is_numpy
+from .arrays import is_numpy, stored
 from .expressions import callee, check_others, check_unseen
 
 
@@ -76,14 +73,7 @@ def write_out(
     target, rest = to_operand(x), {name: value for name, value in options.items() if name not in ("where", "casting")}
     where = options.get("where", True)
     result = to_operand(callee(function)(*args, **rest))
-    casting = options.get("casting", "same_kind")
-    if not np.can_cast(result.dtype, target.dtype, casting):
-        rule = f"according to the rule {casting!r}"
-        raise DTypeError(f"out=: {result.type} cannot be cast to the dtype of {target.type} {rule}").at(user_location())
-    if broadcast_shapes("out=", result.shape, target.shape) != target.shape:
-        raise ShapeError(f"out=: {result.type} does not fit {target.type}").at(user_location())
-    chosen = result if where is True else ops.where(ops.cast(to_operand(where), BOOL), ops.cast(result, target.dtype), target)
-    out = owned(trace, ops.broadcast_to(ops.cast(chosen, target.dtype), target.shape))
+    out = owned(trace, stored(result, target, where, options.get("casting", "same_kind")))
     trace.overwrite(x, out)
     return out
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import UnsupportedError
+from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.sizes import is_symbolic
-from adjit.ir.types import DTYPE_NAMES, DType
+from adjit.ir.types import BOOL, DTYPE_NAMES, DType, broadcast_shapes
 
 from .. import joining
 from ..control import map as map_rows
 from ..conversion import convert
-from ..convert import arithmetic, holds_operands, of_rows, present, to_operand, to_operands
+from ..convert import arithmetic, holds_operands, of_rows, present, to_operand
 from ..frames import user_location
 from ..growing import TracedList
 from ..numpy_table import NUMPY, call_function, late_module
@@ -139,12 +139,22 @@ def fresh_out(function: Callable[..., Any]) -> Callable[..., Any]:
     def public(*args: Any, out: Any, where: Any = True, **options: Any) -> Any:
         if not any(map(is_traced, (*args, out, where))) or not isinstance(out, np.ndarray | Operand):
             return function(*args, out=out, where=where, **options) if where is not True else function(*args, out=out, **options)
-        target = to_operand(out)
-        result = to_operand(function(*args, **options))
-        chosen = result if where is True else ops.where(to_operands(target, where)[1], result, target)
-        return ops.cast(ops.broadcast_to(chosen, target.type.shape), target.type.dtype)
+        casting = options.pop("casting", "same_kind")
+        return stored(to_operand(function(*args, **options)), to_operand(out), where, casting)
 
     return public
+
+
+def stored(result: Operand, target: Operand, where: Any, casting: Any) -> Operand:
+    """Return what an array given as `out=` holds afterwards; raise an error if the result does not fit into it, as in NumPy."""
+    if not np.can_cast(result.dtype, target.dtype, casting):
+        rule = f"according to the rule {casting!r}"
+        raise DTypeError(f"out=: {result.type} cannot be cast to the dtype of {target.type} {rule}").at(user_location())
+    if broadcast_shapes("out=", result.shape, target.shape) != target.shape:
+        raise ShapeError(f"out=: {result.type} does not fit {target.type}").at(user_location())
+    chosen = ops.cast(result, target.dtype)
+    chosen = chosen if where is True else ops.where(ops.cast(to_operand(where), BOOL), chosen, target)
+    return ops.broadcast_to(chosen, target.shape)
 
 
 # ---- arrays of a given size

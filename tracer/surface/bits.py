@@ -11,12 +11,12 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
-from adjit.ir.ops.maps import common_dtype
-from adjit.ir.types import I32, I64, U8, DType, normalize_axis
+from adjit.ir.ops.maps import common_dtype, common_math_dtype
+from adjit.ir.types import BOOL, I32, I64, U8, DType, normalize_axis
 
 from ..control import while_loop
 from ..convert import along, numbers, pick, to_operand, to_operands
-from .elementwise import floating
+from .elementwise import as_ufuncs
 from .shapes import as_sizes
 
 U64 = np.dtype("u8")
@@ -30,8 +30,11 @@ def gcd(a: Any, b: Any, /) -> Operand:
     >>> aj.gcd([12, 7], 18)
     Tensor([6, 1], i64[2])
     """
-    first, second = integers("gcd", a, b)
+    first, second, dtype = magnitudes("gcd", a, b)
+    return ops.cast(common_divisor(first, second), dtype)
 
+
+def common_divisor(first: Operand, second: Operand) -> Operand:
     def step(state: Any) -> Any:
         a, b = state
         left = ops.not_equal(b, 0)
@@ -48,19 +51,20 @@ def lcm(a: Any, b: Any, /) -> Operand:
     >>> aj.lcm([4, 7], 6)
     Tensor([12, 42], i64[2])
     """
-    first, second = integers("lcm", a, b)
-    return first // ops.maximum(gcd(first, second), 1) * second
+    first, second, dtype = magnitudes("lcm", a, b)
+    return ops.cast(first // ops.maximum(common_divisor(first, second), 1) * second, dtype)
 
 
-def integers(what: str, *xs: Any) -> list[Operand]:
-    """Return the absolute values of integers, with a common dtype and shape."""
+def magnitudes(what: str, *xs: Any) -> tuple[Operand, Operand, DType]:
+    """Return the absolute values of two integers, unsigned (that of the smallest integer is no integer of its dtype), and their dtype."""
     operands = numbers(*xs)
     dtype = common_dtype(*operands)
     if dtype.kind not in "iu":
         raise DTypeError(f"{what}: takes integers, not {', '.join(str(getattr(x, 'type', type(x).__name__)) for x in operands)}")
-    out = [ops.absolute(ops.cast(to_operand(x), dtype)) for x in operands]
-    shape = np.broadcast_shapes(*(x.shape for x in out))
-    return [ops.broadcast_to(x, shape) for x in out]
+    sizes = [ops.cast(ops.absolute(ops.cast(to_operand(x), dtype)), np.dtype(f"u{dtype.itemsize}")) for x in operands]
+    shape = np.broadcast_shapes(*(x.shape for x in sizes))
+    first, second = (ops.broadcast_to(x, shape) for x in sizes)
+    return first, second, dtype
 
 
 def bitwise_count(x: Any, /) -> Operand:
@@ -70,8 +74,10 @@ def bitwise_count(x: Any, /) -> Operand:
     Tensor([3, 1], u8[2])
     """
     x = to_operand(x)
-    if x.dtype.kind not in "iu":
+    if x.dtype.kind not in "iub":
         raise DTypeError(f"bitwise_count: takes integers, not {x.type}")
+    if x.dtype == BOOL:
+        return ops.cast(x, U8)
     v = ops.cast(ops.absolute(x), np.dtype(f"u{x.dtype.itemsize}")) if x.dtype.kind == "i" else x
     v = ops.cast(v, U64)
     v = v - (v >> 1 & 0x5555555555555555)
@@ -161,7 +167,7 @@ def frexp(x: Any, /) -> tuple[Operand, Operand]:
     >>> aj.frexp([8.0, 0.75])
     (Tensor([0.5 , 0.75], f64[2]), Tensor([4, 0], i32[2]))
     """
-    x = floating(to_operand(x))
+    x = as_ufuncs(x)
     info = np.finfo(x.dtype)
     bits = info.nmant + 1
     small = ops.less(ops.absolute(x), float(info.smallest_normal))
@@ -182,9 +188,9 @@ def ldexp(x: Any, n: Any, /) -> Operand:
     >>> aj.ldexp([1.5, 1.0], [1, -2])
     Tensor([3.  , 0.25], f64[2])
     """
-    n, x = to_operand(n), floating(to_operand(x))
-    if n.dtype.kind not in "iub":
-        raise DTypeError(f"ldexp: the exponent must be an integer, not {n.type}")
+    n, x = to_operand(n), as_ufuncs(x)
+    if not np.can_cast(n.dtype, I64):
+        raise DTypeError(f"ldexp: the exponent must be an integer that int64 holds, not {n.type}")
     low, high, bits = limits(x.dtype)
     n = ops.clip(ops.cast(n, I64), 3 * low, 3 * high)
     for _ in range(2):  # factors that keep intermediate values normal, so that only the last one rounds
@@ -201,7 +207,7 @@ def spacing(x: Any, /) -> Operand:
     >>> aj.spacing(1.0)
     Tensor(2.22044605e-16, f64[])
     """
-    x = ops.stop_gradient(floating(to_operand(x)))
+    x = ops.stop_gradient(as_ufuncs(x))
     step = ops.where(ops.equal(ops.absolute(x), float(np.finfo(x.dtype).max)), math.inf, ulp(x))
     return ops.where(ops.less(x, 0), -step, step)
 
@@ -221,8 +227,8 @@ def nextafter(x: Any, y: Any, /) -> Operand:
     Tensor(2.22044605e-16, f64[])
     """
     x, y = numbers(x, y)
-    dtype = common_dtype(x, y)
-    x, y = (floating(ops.cast(to_operand(v), dtype)) for v in (x, y))
+    dtype = common_math_dtype(x, y)
+    x, y = (ops.cast(to_operand(v), dtype) for v in (x, y))
     low, _, _ = limits(x.dtype)
     here = ops.stop_gradient(x)
     step = ulp(here)

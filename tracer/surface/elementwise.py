@@ -11,7 +11,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, UnsupportedError
 from adjit.ir.operand import Operand, as_operand
-from adjit.ir.ops.maps import common_math_dtype, promoted
+from adjit.ir.ops.maps import common_dtype, common_math_dtype, promoted
 from adjit.ir.types import BOOL, C128, F64, I8, SCALARS, math_dtype
 
 from ..convert import Number, arithmetic, numbers, present, to_operand
@@ -57,6 +57,13 @@ def named(function: F, name: str, doc: str, example: tuple[str, ...]) -> F:
 def floating(x: Operand) -> Operand:
     """Convert integers and bools to the float dtype that NumPy uses for means."""
     return x if x.type.is_inexact else ops.cast(x, F64)
+
+
+def real_numbers(what: str, x: Operand) -> Operand:
+    """Return x; raise an error if it is complex."""
+    if x.type.is_complex:
+        raise DTypeError(f"{what}: takes real numbers, not {x.type}")
+    return x
 
 
 def as_ufuncs(x: Any) -> Operand:
@@ -312,9 +319,9 @@ def fmin(a: Any, b: Any, /) -> Operand:
 
 def _ignoring_nan(a: Number, b: Number, choose: Callable[[Any, Any], Operand]) -> Operand:
     chosen = choose(a, b)
-    if not chosen.type.is_float:
+    if not chosen.type.is_inexact:
         return chosen
-    return ops.where(ops.isnan(floating(to_operand(a))), b, ops.where(ops.isnan(floating(to_operand(b))), a, chosen))
+    return ops.where(ops.isnan(floating(to_operand(b))), a, ops.where(ops.isnan(floating(to_operand(a))), b, chosen))
 
 
 def divmod(a: Any, b: Any, /) -> tuple[Operand, Operand]:
@@ -343,7 +350,7 @@ def signbit(x: Any, /) -> Operand:
     >>> aj.signbit([1.0, -0.0])
     Tensor([False,  True], bool[2])
     """
-    x = to_operand(x)
+    x = real_numbers("signbit", to_operand(x))
     return ops.copysign(1.0, x) < 0 if x.type.is_float else x < 0
 
 
@@ -354,7 +361,7 @@ def heaviside(x: Any, at_zero: Any, /) -> Operand:
     Tensor([0. , 0.5, 1. ], f64[3])
     """
     given = tuple(numbers(x, at_zero))
-    x, at_zero = promoted("heaviside", given, common_math_dtype(*given))
+    x, at_zero = (real_numbers("heaviside", v) for v in promoted("heaviside", given, common_math_dtype(*given)))
     return ops.where(ops.isnan(x), x, ops.where(ops.equal(x, 0.0), at_zero, ops.cast(x > 0, x.dtype)))
 
 
@@ -364,7 +371,7 @@ def deg2rad(x: Any, /) -> Operand:
     >>> aj.deg2rad([90.0, 180.0])
     Tensor([1.57079633, 3.14159265], f64[2])
     """
-    return as_ufuncs(x) * (math.pi / 180.0)
+    return real_numbers("deg2rad", as_ufuncs(x)) * (math.pi / 180.0)
 
 
 def rad2deg(x: Any, /) -> Operand:
@@ -373,7 +380,7 @@ def rad2deg(x: Any, /) -> Operand:
     >>> aj.rad2deg([0.0, aj.pi])
     Tensor([  0., 180.], f64[2])
     """
-    return as_ufuncs(x) * (180.0 / math.pi)
+    return real_numbers("rad2deg", as_ufuncs(x)) * (180.0 / math.pi)
 
 
 def sinc(x: Any, /) -> Operand:
@@ -424,12 +431,8 @@ def where(condition: Any, a: Any, b: Any, /) -> Operand:
     >>> aj.grad(lambda x: aj.where(x > 0, aj.sqrt(x), 0.0))(0.0)
     Tensor(0., f64[])
     """
-    return ops.where(*_branches(condition, a, b))
-
-
-def _branches(condition: Any, a: Any, b: Any) -> tuple[Operand, Any, Any]:
     condition, a, b = numbers(condition, a, b)
-    return to_operand(condition), a, to_operand(b) if type(a) in SCALARS and type(b) in SCALARS else b
+    return ops.where(to_operand(condition), a, to_operand(b) if type(a) in SCALARS and type(b) in SCALARS else b)
 
 
 def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
@@ -439,12 +442,17 @@ def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
     >>> aj.select([x < 2, x > 3], [x, 10 * x], default=-1)
     Tensor([ 0,  1, -1, -1, 40], i64[5])
     """
-    out = default
-    for condition, choice in zip(reversed(list(conditions)), reversed(list(choices)), strict=True):
-        if to_operand(condition).dtype.kind != "b":
-            raise DTypeError(f"select: conditions are bools, not {to_operand(condition).type}")
-        out = ops.where(*_branches(condition, choice, out), wraps=True)
-    return to_operand(out)
+    pairs = list(zip(conditions, choices, strict=True))
+    dtype = common_dtype(*numbers(*(choice for _, choice in pairs), default))
+    out = ops.cast(to_operand(default), dtype)
+    for condition, choice in reversed(pairs):
+        given, value = to_operand(condition), to_operand(choice)
+        if given.dtype.kind != "b":
+            raise DTypeError(f"select: conditions are bools, not {given.type}")
+        if not np.can_cast(value.dtype, dtype, "same_kind"):
+            raise DTypeError(f"select: {value.type} among choices of {dtype}; cast it, with np.asarray(choice, dtype)")
+        out = ops.where(given, ops.cast(value, dtype), out)
+    return out
 
 
 def nan_to_num(x: Any, /, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Operand:

@@ -165,9 +165,11 @@ def several(x: Operand, s: Any, axes: Any, what: str) -> tuple[list[int], list[A
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     found = [axis_of(x, a, what) for a in axes]
-    sizes = [None] * len(found) if s is None else [None if n is None or n == -1 else n for n in s]
-    if len(sizes) != len(found):
-        raise ShapeError(f"{what}: {len(sizes)} lengths for {len(found)} axes")
+    if s is not None and len(s) != len(found):
+        raise ShapeError(f"{what}: {len(s)} lengths for {len(found)} axes")
+    sizes = [x.shape[a] if n is None or n == -1 else n for a, n in zip(found, [None] * len(found) if s is None else s, strict=True)]
+    if s is None and what == "irfftn" and found:
+        sizes[-1] = None  # of a transform of half of the numbers
     return found, sizes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError, UnsupportedError
+from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import checked_scalar
 from adjit.ir.sizes import is_symbolic
@@ -213,10 +213,10 @@ def mean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepd
     unwritten("mean", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     if where is True:
-        return restored(ops.sum(x, axis, keepdims) / as_float(counted(x, axis, "mean")), dtype)
+        return restored(restored(ops.sum(x, axis, keepdims), dtype) / as_float(counted(x, axis, "mean")), dtype)
     _, mask = to_operands(x, where)
     present = ops.cast(ops.broadcast_to(ops.cast(mask, BOOL), x.shape), x.dtype)
-    return restored(sum(x, axis, keepdims=keepdims, where=where) / ops.sum(present, axis, keepdims), dtype)
+    return restored(sum(x, axis, dtype, keepdims=keepdims, where=where) / ops.sum(present, axis, keepdims), dtype)
 
 
 def var(
@@ -238,10 +238,12 @@ def var(
     """
     unwritten("var", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
+    if not x.type.is_inexact:
+        raise DTypeError(f"var, std: dtype={x.type.dtype}: means are no integers; use a float dtype, and cast the result")
     centre = ops.sum(x, axis, True) / as_float(counted(x, axis, "var")) if mean is None else to_operand(mean)
     distance = x - centre
     rest: Operand | float = remaining(counted(x, axis, "var"), ddof if correction is None else correction)
-    return ops.sum(squared(distance), axis, keepdims) / rest
+    return restored(ops.sum(squared(distance), axis, keepdims) / rest, dtype)
 
 
 def remaining(count: int, less: float) -> Operand | float:
@@ -417,7 +419,7 @@ def vector_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
     if ord == 2:
         return root(ops.sum(squared(x), axes, keepdims))
     if ord == math.inf:
-        return ops.max(size, axes, keepdims)
+        return largest(size, axes, keepdims)
     if ord == -math.inf:
         return ops.min(size, axes, keepdims)
     if ord == 0:
@@ -428,6 +430,12 @@ def vector_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
         raise UnsupportedError(f"norm: order {ord!r} is not one of vectors; use a number, np.inf or -np.inf")
     total = ops.sum(ops.power(size, float(ord)), axes, keepdims)
     return ops.where(ops.equal(total, 0.0), 0.0, ops.power(total, 1.0 / ord))
+
+
+def largest(size: Operand, axes: tuple[int, ...], keepdims: bool) -> Operand:
+    """Return the largest of sizes that are not negative: 0 if there are none."""
+    empty = 0 in [size.shape[a] for a in axes]
+    return ops.sum(size, axes, keepdims) if empty else ops.max(size, axes, keepdims)
 
 
 def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Operand:
@@ -442,8 +450,7 @@ def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
     rows, columns = normalize_axes(axes[0], x.ndim, "norm") + normalize_axes(axes[1], x.ndim, "norm")
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = ops.sum(ops.absolute(x), inner, True)
-    extreme = ops.max if ord > 0 else ops.min
-    out = extreme(sums, outer, True)
+    out = largest(sums, (outer,), True) if ord > 0 else ops.min(sums, outer, True)
     return out if keepdims else ops.reshape(out, tuple(n for a, n in enumerate(x.shape) if a not in (rows, columns)))
 
 

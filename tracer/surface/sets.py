@@ -15,6 +15,7 @@ from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.found_sizes import found_size
 from adjit.ir.operand import Concrete, Operand
+from adjit.ir.ops.maps import common_dtype
 from adjit.ir.records import NamedTuple
 from adjit.ir.types import I64, normalize_axis
 
@@ -261,8 +262,9 @@ def intersect1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | N
     >>> aj.intersect1d([3, 1, 2], [2, 3, 4])
     Tensor([2, 3], i64[2])
     """
-    ordered = sorted_together(a)
-    return chosen(ordered, ops.logical_and(is_first(ordered, False), isin(ordered, b)), "intersect1d", size, fill_value)
+    first, second = to_operands(a, b)
+    ordered = sorted_together(ops.cast(first, common_dtype(first, second)))
+    return chosen(ordered, ops.logical_and(is_first(ordered, False), isin(ordered, second)), "intersect1d", size, fill_value)
 
 
 def setdiff1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Operand:

@@ -24,6 +24,7 @@ from ..convert import counting, pick, present, to_operand, to_operands
 from . import linalg
 from .create import eye
 from .elementwise import floating
+from .reductions import largest
 from .shapes import concatenate, matrix_transpose, moveaxis
 
 __all__ = [
@@ -183,7 +184,7 @@ def matrix_rank(a: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: An
     s = ops.stop_gradient(svdvals(x))
     if tol is None:
         relative = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if rtol is None else rtol
-        tol = ops.max(s, -1, True) * relative
+        tol = largest(s, (-1,), True) * relative
     elif isinstance(tol, Operand | np.ndarray):
         tol = ops.reshape(to_operand(tol), (*np.shape(tol), 1))
     return ops.sum(ops.cast(ops.greater(s, tol), I64), -1)

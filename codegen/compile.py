@@ -11,7 +11,7 @@ from adjit.ir.cost import assumed_type
 from adjit.ir.effects import effects_of
 from adjit.ir.expr import hint_of
 from adjit.ir.func import Block, Func
-from adjit.ir.ops.base import Array
+from adjit.ir.ops.base import Array, Op
 from adjit.ir.records import NamedTuple
 from adjit.ir.specialize import type_at
 from adjit.ir.target import Target
@@ -29,7 +29,10 @@ from .native import MAIN, Native, pooled_from
 if TYPE_CHECKING:
     from .main.probes import Probes, Run
 
-QUICK = 200_000  # operations: about twenty microseconds, for which other Python threads can wait
+QUICK = 200_000  # units of `work`: about twenty microseconds, for which other Python threads can wait
+PER_BYTE = 0.5  # work of reading or writing a byte of an array that no cache holds
+SCALAR = 4.0  # work of an operation in a loop that computes one element after the other
+NARROW = 8  # columns of a product from which it is computed in whole vectors
 ANY_SIZE = 1 << 62
 
 
@@ -43,22 +46,36 @@ def quick_up_to(block: Block, symbols: Sequence[Axis]) -> int:
     return quick
 
 
-def work(block: Block, sized: Callable[[TensorType], TensorType] = assumed_type) -> float:
-    """A rough upper bound of the operations, to separate calls of microseconds, which keep the GIL, from longer ones.
+def work(block: Block, sized: Callable[[TensorType], TensorType] = assumed_type, in_memory: bool = True) -> float:
+    """A rough upper bound of the time of a call, to separate calls of microseconds, which keep the GIL, from longer ones.
 
-    Loops, calls into Python and waiting for other ranks may take any time. `sized` fills in the sizes that are known only at run time.
+    The unit is a tenth of a nanosecond: one operation of a vector loop. Values of the block are `in_memory`, unless it is the body of a
+    kernel. Loops, calls into Python and waiting for other ranks may take any time. `sized` fills in the sizes that are known only at run
+    time.
     """
     total = 0.0
     for stmt in block.stmts:
-        if stmt.op.is_loop or stmt.op.calls_python or (stmt.results and effects_of(stmt.op).ordered):
+        op = stmt.op
+        if op.is_loop or op.calls_python or (stmt.results and effects_of(op).ordered):
             return math.inf
-        if stmt.blocks:
-            total += sum(work(inner, sized) for inner in stmt.blocks)
-        elif not stmt.op.is_view:
-            args, results = [sized(x.type) for x in stmt.args], [sized(x.type) for x in stmt.results]
+        if op.is_view:
+            continue
+        total += sum(work(inner, sized, in_memory and not op.is_nest) for inner in stmt.blocks)
+        free = [x for inner in stmt.blocks for x in inner.free()]
+        args, results = [sized(x.type) for x in (*stmt.args, *free)], [sized(x.type) for x in stmt.results]
+        if in_memory:
+            total += PER_BYTE * sum(t.nbytes for t in (*args, *results))
+        if not stmt.blocks:
             moved = max((t.size for t in (*args, *results)), default=0)
-            total += max(stmt.op.operations(args, results) or 0.0, moved) * stmt.op.slowest(*args)
+            total += max(op.operations(args, results) or 0.0, moved) * op.slowest(*args) * (1.0 if _in_vectors(op, results) else SCALAR)
     return total
+
+
+def _in_vectors(op: Op, results: Sequence[TensorType]) -> bool:
+    """Whether native code computes several elements of a result at a time. Sorts, factorisations and scans compute one after the other,
+    and so do products whose results have few columns.
+    """
+    return op.is_elementwise or op.is_reduction or (op.is_product and results[0].shape[-1:] >= (NARROW,))
 
 
 class Built(NamedTuple):

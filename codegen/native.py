@@ -38,7 +38,7 @@ RAISED = -3  # a Python function that native code called has raised; see `Raised
 
 
 class Raised(threading.local):
-    """What such a function raised, on its way through native code to the caller."""
+    """The exception of such a function, on its way through native code to the caller."""
 
     error: BaseException | None = None
 

@@ -1,4 +1,4 @@
-"""What a tf.TensorArray holds: a Python list of tensors, eagerly, or the rows of one buffer in a trace.
+"""The elements of a tf.TensorArray: a Python list of tensors, eagerly, or the rows of one buffer in a trace.
 
 A buffer is carried by loops, and gradients flow through it, as any other tensor. Until an element is written, the shape of the rows may be
 unknown: the buffer is then a Python number, which takes the type of the other operand. A buffer that grows at indices that are only known

@@ -1,4 +1,4 @@
-"""What tab completion shows of a namespace: TensorFlow's names, without what the module imports for its own use."""
+"""The names of a namespace for tab completion: TensorFlow's, without those that the module imports for its own use."""
 
 from __future__ import annotations
 

@@ -58,14 +58,14 @@ class TensorShape(tuple[int | None, ...]):
             raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
 
     def merge_with(self, other: Any) -> TensorShape:
-        """What is known about a shape from both."""
+        """The shape with all that is known from either."""
         theirs = TensorShape(other)
         if not self.is_compatible_with(theirs):
             raise ValueError(f"Shapes {self} and {theirs} are not compatible")
         return self if theirs is UNKNOWN else TensorShape(b if a is None else a for a, b in zip(self, theirs, strict=True))
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
-        """What both shapes have in common."""
+        """The shape of the sizes that both have in common."""
         theirs = TensorShape(other)
         if theirs is UNKNOWN or len(self) != len(theirs):
             return UNKNOWN

@@ -54,7 +54,7 @@ class TensorArray:
         return out
 
     def _here(self) -> Elements | Buffer:
-        """What the array holds, in the form that ops take here."""
+        """The elements, in the form that ops take here."""
         if isinstance(self._held, Elements) and tracing():
             return Buffer.of(self._held)
         return self._held

@@ -176,7 +176,7 @@ class Ranges:
 
 
 def _slope(expr: Symbolic, atom: Atom) -> Expr | None:
-    """What an atom is multiplied by; None if that contains the atom."""
+    """The factor of an atom; None if it contains the atom."""
     slope: Expr = 0
     for monomial, factor in expr.terms.items():
         if monomial.count(atom) > 1:

@@ -1,5 +1,5 @@
-"""What a statement may do besides computing its results. Passes, the planner and the runtime query statements here, never the op: a branch
-or a loop has the effects of the statements inside it, at any depth, which only the statement knows.
+"""The effects of a statement, besides computing its results. Passes, the planner and the runtime query statements here, never the op: a
+branch or a loop has the effects of the statements inside it, at any depth, which only the statement knows.
 
 Variables are parameters and updates of a Func, and random numbers are functions of a key, so no statement reads or writes hidden state.
 The remaining effects are:

@@ -78,7 +78,7 @@ def number_of(word: int, name: str) -> Any:
 
 
 class NotGeneral(AdjitError, NotImplementedError):
-    """What native code for all sizes at once does not support."""
+    """An operation that native code for all sizes at once does not support."""
 
 
 class Undecided(NotGeneral):

@@ -1,4 +1,4 @@
-"""What a fork waits for, in a fixed order.
+"""The locks that a fork waits for, in a fixed order.
 
 Each stage keeps something out until the fork is over, and waits for those that are inside. A thread that a later stage waits for may need
 what an earlier one keeps out only if it can do without: a step, for instance, may collect garbage and so free native code, but it never

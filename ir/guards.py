@@ -1,4 +1,4 @@
-"""What a trace assumes about the sizes that are known only when a program runs: guards and pins.
+"""The assumptions of a trace about sizes that are known only when a program runs: guards and pins.
 
 A question about sizes that their ranges do not decide is answered by the sizes of the call that is traced, while its `Recording` is active;
 the answer becomes a guard of what is compiled, or pins the symbols to one value. Outside of a trace such questions are refused.
@@ -50,7 +50,7 @@ class Pin(NamedTuple):
 
 
 class Recording:
-    """What a trace assumes about its sizes. `locate` finds the user's line."""
+    """The assumptions of a trace about its sizes. `locate` finds the user's line."""
 
     def __init__(self, symbols: Symbols, locate: Callable[[], Location | None]) -> None:
         self.symbols = symbols

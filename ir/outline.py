@@ -52,7 +52,7 @@ def name_of(lines: Sequence[str], at: int) -> str:
 
 
 def shape_of(stmt: Stmt) -> Hashable:
-    """What a statement has in common with those of another layer: its op, and the types of its operands and results."""
+    """The properties that a statement shares with those of another layer: its op, and the types of its operands and results."""
     types = [x.type for x in (*stmt.args, *stmt.results)]
     inner = tuple(shape_of(s) for block in stmt.blocks for s in block.stmts)
     return stmt.op.name, attributes_text(stmt.op, [r.type for r in stmt.results]), tuple(map(str, types)), stmt.phase, inner

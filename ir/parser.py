@@ -79,7 +79,7 @@ class _Binder(NamedTuple):
 
 
 class _Tail(NamedTuple):
-    """What follows the operands."""
+    """The part of a statement after its operands."""
 
     op: Op
     registers: bool

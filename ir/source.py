@@ -45,7 +45,7 @@ class Code(NamedTuple):
 
 
 class Module:
-    """What the functions of one text share: helpers, constants and imports."""
+    """The parts that the functions of one text share: helpers, constants and imports."""
 
     def __init__(self) -> None:
         self.used: set[str] = set()  # names of helpers and modules
@@ -403,7 +403,7 @@ class Writer(Regions):
         return ast.Name(name)
 
     def named(self, hint: str, node: ast.expr) -> ast.expr:
-        """What may be written several times: a name."""
+        """A text that may be written several times: a name."""
         return node if isinstance(node, ast.Name) else self.temporary(hint, node)
 
     def constant(self, array: Array) -> ast.expr:

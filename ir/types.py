@@ -142,7 +142,7 @@ class TensorType:
 
 
 class StackType(TensorType):
-    """What a loop saves for its backward counterpart: one element per iteration. Only the ops of `ops.stack` access elements.
+    """The values that a loop saves for its backward counterpart: one element per iteration. Only the ops of `ops.stack` access elements.
 
     `dtype` and `shape` are those of an element; the cotangent of a stack of floats is a stack of the same type.
     """

@@ -54,7 +54,7 @@ class Monitor(Callback):
 
     def __init__(self, monitor: str = "val_loss", mode: str = "auto", min_delta: float = 0.0) -> None:
         if mode not in ("auto", "min", "max"):
-            raise ValueError(f"{type(self).__name__}: mode {mode!r}; there are auto, min and max")
+            raise ValueError(f"{type(self).__name__}: mode is auto, min or max, not {mode!r}")
         rising = any(word in monitor for word in ("acc", "auc", "precision", "recall"))
         self.monitor, self.sign = monitor, -1.0 if mode == "max" or (mode == "auto" and rising) else 1.0
         self.min_delta = abs(min_delta)

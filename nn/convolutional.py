@@ -29,11 +29,11 @@ def checked_padding(layer: Module, padding: Padding, kinds: Sequence[str], rank:
     """A padding given by name, or as one pair (before, after) per axis."""
     if isinstance(padding, str):
         if padding.lower() not in kinds:
-            raise ValueError(f"{layer.name}: padding {padding!r}; there are {', '.join(kinds)}, and widths for each axis")
+            raise ValueError(f"{layer.name}: padding is one of {', '.join(kinds)}, or a width for each axis, not {padding!r}")
         return padding.lower()
     pairs = tuple((p, p) if isinstance(p, int) else tuple(p) for p in padding)
     if len(pairs) != rank or any(len(p) != 2 or min(p) < 0 for p in pairs):
-        raise ValueError(f"{layer.name}: padding {padding!r}: {rank} widths are needed, each a number or a pair (in front, behind)")
+        raise ValueError(f"{layer.name}: padding {padding!r}: {rank} widths are needed, each a number or a pair (before, after)")
     return pairs
 
 

@@ -86,7 +86,7 @@ class Embedding(Module):
     def call(self, x: Any) -> Any:
         x = to_operand(x)
         if x.type.dtype.kind not in "iu":
-            raise DTypeError(f"{self.name}: takes integers, the numbers of rows of its table, not {x.type}; use .astype('int32')")
+            raise DTypeError(f"{self.name}: takes row numbers of its table, which are integers, not {x.type}; use .astype('int32')")
         return ops.getitem(self.embeddings.read_operand(), within(x, self.input_dim))
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
@@ -333,7 +333,9 @@ class Residual(Module):
         x = as_input(self, x)
         out = to_operand(self.inner(x, *args, **kwargs))
         if out.type.shape != x.type.shape:
-            raise ShapeError(f"{self.name}: the inner layer gives {out.type} for {x.type}, and only equal shapes add up; project one")
+            raise ShapeError(
+                f"{self.name}: the inner layer gives {out.type} for {x.type}, and only equal shapes can be added; project one of them"
+            )
         return x + out
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adjit.ir.arrays import plain_array
+from adjit.ir.arrays import brief, plain_array
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
 from adjit.tracer.pytree import flatten, tree_map
@@ -156,7 +156,7 @@ def numbers_as_array(what: str, x: Any) -> Any:
     try:
         return np.asarray(x)
     except ValueError:
-        raise ShapeError(f"{what}: lists of different lengths make no array; pad them to one length") from None
+        raise ShapeError(f"{what}: a ragged sequence is not a tensor: {brief(x)}; pad it to one length") from None
 
 
 def as_array(x: Any) -> Any:

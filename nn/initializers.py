@@ -240,9 +240,9 @@ class VarianceScaling(Initializer):
     def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: int | None = None) -> None:
         super().__init__(seed)
         if mode not in ("fan_in", "fan_out", "fan_avg"):
-            raise ValueError(f"VarianceScaling: mode {mode!r}; fan_in, fan_out and fan_avg exist")
+            raise ValueError(f"VarianceScaling: mode is fan_in, fan_out or fan_avg, not {mode!r}")
         if distribution not in ("truncated_normal", "untruncated_normal", "uniform"):
-            raise ValueError(f"VarianceScaling: distribution {distribution!r}; truncated_normal, untruncated_normal and uniform exist")
+            raise ValueError(f"VarianceScaling: distribution is truncated_normal, untruncated_normal or uniform, not {distribution!r}")
         self.scale, self.mode, self.distribution = scale, mode, distribution
 
     def draw(self, key: Any, shape: tuple[int, ...], dtype: DType) -> Any:

@@ -198,7 +198,7 @@ class BinaryAccuracy(MeanOf):
 
 
 class CategoricalAccuracy(MeanOf):
-    """How often the largest prediction is that of the class of the one-hot label.
+    """The share of examples whose largest prediction is that of the class of the one-hot label.
 
     >>> metric = aj.nn.metrics.CategoricalAccuracy()
     >>> metric.update_state(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.2, 0.7], [0.4, 0.6]]))
@@ -211,7 +211,7 @@ class CategoricalAccuracy(MeanOf):
 
 
 class SparseCategoricalAccuracy(MeanOf):
-    """How often the largest prediction is that of the label's class.
+    """The share of examples whose largest prediction is that of the label's class.
 
     >>> metric = aj.nn.metrics.SparseCategoricalAccuracy()
     >>> metric.update_state(np.array([1, 0]), np.array([[0.2, 0.7], [0.4, 0.6]]))
@@ -224,7 +224,7 @@ class SparseCategoricalAccuracy(MeanOf):
 
 
 class TopKCategoricalAccuracy(MeanOf):
-    """How often the prediction for the class of the one-hot label is among the k largest.
+    """The share of examples whose prediction for the class of the one-hot label is among the k largest.
 
     >>> metric = aj.nn.metrics.TopKCategoricalAccuracy(k=1)
     >>> metric.update_state(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.2, 0.7], [0.4, 0.6]]))
@@ -237,7 +237,7 @@ class TopKCategoricalAccuracy(MeanOf):
 
 
 class SparseTopKCategoricalAccuracy(MeanOf):
-    """How often the prediction for the label's class is among the k largest.
+    """The share of examples whose prediction for the label's class is among the k largest.
 
     >>> metric = aj.nn.metrics.SparseTopKCategoricalAccuracy(k=1)
     >>> metric.update_state(np.array([1, 0]), np.array([[0.2, 0.7], [0.4, 0.6]]))

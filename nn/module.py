@@ -184,7 +184,7 @@ class Module(Recorded):
         """Add a term to the loss, from within `call`: a trainer includes it, and `losses` of the called model lists it."""
         losses = added_losses()
         if losses is None:
-            raise RuntimeError(f"{self.name}: add_loss belongs into call(self, x); a penalty on variables is a regularizer")
+            raise RuntimeError(f"{self.name}: call add_loss inside of call(self, x); a penalty on variables is a regularizer")
         losses.append(loss)
 
     def _penalize(self, out: Any) -> None:

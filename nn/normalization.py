@@ -58,7 +58,7 @@ class BatchNorm(Module):
         wide = tuple(size if a == axis else 1 for a in range(x.ndim))
         if is_training() and self.trainable:
             if x.size == 0:
-                raise ShapeError(f"{self.name}: a batch of nothing has no mean; called with {x.type}")
+                raise ShapeError(f"{self.name}: an empty batch has no mean; called with {x.type}")
             count = 1.0 * (x.size // size)
             mean = ops.sum(x, others) / count
             centred = x - ops.reshape(mean, wide)

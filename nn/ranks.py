@@ -1,4 +1,4 @@
-"""What a distributed trainer exchanges with other ranks, beside the gradients that the compiled step averages."""
+"""Exchanges of a distributed trainer with other ranks, besides the gradients that the compiled step averages."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Recurrent(Module):
         if sequence.ndim != 3:
             raise ShapeError(f"{self.name}: takes [batch, time, features], not {sequence.type}")
         if sequence.type.shape[1] == 0:
-            raise ShapeError(f"{self.name}: a sequence of no steps: {sequence.type}")
+            raise ShapeError(f"{self.name}: the sequence is empty: {sequence.type}")
         check_features(self, sequence, self.kernel.type.shape[0])
         states = self._first(sequence, initial_state)
         sequence = sequence if self.dropout is None else self.dropout(sequence)
@@ -268,9 +268,9 @@ class Bidirectional(Module):
     def __init__(self, make: Callable[[], Recurrent], merge_mode: str | None = "concat", **more: Any) -> None:
         super().__init__(**more)
         if merge_mode not in ("concat", "sum", "mul", "ave", None):
-            raise ValueError(f"{self.name}: merge_mode {merge_mode!r}; there are concat, sum, mul, ave and None")
+            raise ValueError(f"{self.name}: merge_mode is concat, sum, mul, ave or None, not {merge_mode!r}")
         if isinstance(make, Module):
-            raise TypeError(f"{self.name}: takes a function that makes a layer, for two are needed: Bidirectional(lambda: LSTM(8))")
+            raise TypeError(f"{self.name}: takes a function that makes a layer, since it needs two of them: Bidirectional(lambda: LSTM(8))")
         self.forward, self.backward, self.merge_mode = make(), make(), merge_mode
         self.backward.go_backwards = not self.forward.go_backwards
 

@@ -46,7 +46,7 @@ class CompiledStep:
 
     @property
     def trace_count(self) -> int:
-        """How often the step has been traced."""
+        """The number of times that the step has been traced."""
         return self.other.trace_count + sum(function.trace_count for function in self.own.values())
 
     def pretty_printed_signature(self) -> str:

@@ -126,7 +126,7 @@ class Trainer:
         return loss, gradients
 
     def averaged(self, fn: Callable[..., Any], *batch: Any) -> Any:
-        """What `fn` returns for a batch: with `distributed`, the mean over all ranks, each of which has a part of it."""
+        """The result of `fn` for a batch: with `distributed`, the mean over all ranks, each of which has a part of it."""
         if self._ranks is None:
             return fn(*batch)
         return self._ranks.averaged(fn, self._sums(), batch)
@@ -348,7 +348,7 @@ class Trainer:
     # ---- checkpoints
 
     def _saved(self, metrics: bool) -> dict[str, Any]:
-        """What a file holds; metrics in the middle of an epoch only."""
+        """The contents of a file; metrics in the middle of an epoch only."""
         out: dict[str, Any] = {"model": self.model, "optimizer": self.optimizer}
         return {**out, "metrics": [self.mean_loss, *self.metrics]} if metrics else out
 

@@ -1,1 +1,1 @@
-"""What runs: Tensor, Variable, GradientTape, function, transforms, caches, configuration."""
+"""The run-time system: Tensor, Variable, GradientTape, function, transforms, caches, configuration."""

@@ -43,7 +43,7 @@ class Line(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What a rank is about to run."""
+    """The program that a rank is about to run."""
 
     name: str
     lines: tuple[Line, ...]

@@ -92,7 +92,7 @@ def pulled(log: Log, targets: Sequence[Operand], seeds: Sequence[Operand | None]
 
 
 def seed(x: Operand) -> Hashable:
-    """What the key of a program says about a cotangent that was given."""
+    """The part of a program's key that describes a given cotangent."""
     return (x.type, x.value.tobytes()) if isinstance(x, Literal) else x.type
 
 

@@ -61,7 +61,9 @@ class CustomJvp:
         bound.apply_defaults()
         if bound.kwargs:
             names = ", ".join(bound.kwargs)
-            raise TypeError(f"{self.name}: keyword-only arguments ({names}) have no place in the rule of a custom_jvp function")
+            raise TypeError(
+                f"{self.name}: keyword-only arguments ({names}) are not supported by custom_jvp, whose rule takes positional arguments"
+            )
         return bound.args
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:

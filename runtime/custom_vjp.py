@@ -16,7 +16,7 @@ from .custom_gradient import custom_gradient, rule_error
 
 
 class Running(threading.local):
-    """What runs on this thread."""
+    """The calls that run on this thread."""
 
     forward = False  # whether the forward function does
 

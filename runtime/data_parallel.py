@@ -43,7 +43,7 @@ class Split(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """What a function returned and assigned."""
+    """The results of a function and its assignments."""
 
     leaves: list[Operand]
     tree: TreeDef

@@ -72,7 +72,7 @@ def framed(html: str) -> str:
 
 
 class Collected:
-    """What one page shows."""
+    """The contents of one page."""
 
     def __init__(self, concrete: ConcreteFunction, seen: Inspection, timed: Profile, arrays: Sequence[Any]) -> None:
         self.seen = seen
@@ -272,7 +272,7 @@ class Collected:
     # ---- values
 
     def values(self) -> dict[str, Any]:
-        """What the values of the traced program are in this call, by their names in the text of the IR."""
+        """The values of the traced program in this call, by their names in the text of the IR."""
         if not self.is_cheap():
             return {}
         found: dict[int, dict[str, Any]] = {}

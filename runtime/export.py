@@ -32,7 +32,7 @@ KINDS = (".o", ".a", ".so", ".wasm")
 
 
 class Exported(NamedTuple):
-    """What `export` wrote: the files, and the sizes that a caller has to know."""
+    """The result of `export`: the files written, and the sizes that a caller has to know."""
 
     name: str
     files: tuple[str, ...]
@@ -50,7 +50,7 @@ class Outside(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """What it is, for the comments at the top of files."""
+        """A description, for the comments at the top of files."""
         where = self.func.location
         file = f" of {os.path.basename(where.file)}" if where is not None else ""
         return f"{self.interface.name}: the function {self.func.name}{file}"
@@ -87,7 +87,9 @@ def target_for(path: str, kind: str, name: str) -> str:
     if kind == ".wasm" and name == targets.HOST:
         return targets.WASM
     if (kind == ".wasm") != (name == targets.WASM) and name in targets.NAMES:
-        raise UnsupportedError(f"export: a {kind} file is not made for {name}; the target wasm32 goes with .wasm, and only with it")
+        raise UnsupportedError(
+            f"export: cannot write a {kind} file for {name}: .wasm files need target='wasm32', and other files another target"
+        )
     return name
 
 

@@ -378,7 +378,7 @@ class Function(Inspectable, Exportable):
 
     @property
     def trace_count(self) -> int:
-        """How often the Python function has been traced."""
+        """The number of times that the Python function has been traced."""
         return self._traces
 
     @property

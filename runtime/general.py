@@ -177,7 +177,7 @@ def refusal(error: Exception) -> str:
 
 
 def narrowed(found: Recording | None, make: Callable[[], ConcreteFunction]) -> ConcreteFunction:
-    """What `make` compiles: for the sizes that answer like those of the call, where a pass cannot decide for all of them."""
+    """The result of `make`, compiled for the sizes that answer like those of the call, where a pass cannot decide for all of them."""
     for _ in range(MAX_NARROWED):
         try:
             with no_recording():

@@ -1,4 +1,4 @@
-"""What to write instead of names that adjit does not have: those of other frameworks, and misspelt ones."""
+"""Suggestions for names that adjit does not have: those of other frameworks, and misspelt ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens when a value watched by a tape is converted to NumPy or plain Python, where no tape can follow it.
+"""Conversions of values watched by a tape to NumPy or plain Python, where no tape can follow them.
 
 Three questions decide, in this order:
 

@@ -81,7 +81,7 @@ class Log:
                 self.numbers[id(result)] = (at + 1, k) if several else at + 1
 
     def constant(self, op: Op, x: Any) -> Ref:
-        """What the structure says about an argument that is not watched."""
+        """The entry of the structure for an argument that is not watched."""
         if isinstance(x, Concrete):
             self.constants.add(id(x))
             return (x.buffer.dtype.num, x.buffer.shape)

@@ -1,4 +1,4 @@
-"""What a tape has recorded: eager statements, or a range of a trace.
+"""Records of tapes: eager statements, or a range of a trace.
 
 Both kinds provide the same information: the statements, the watched values, the values read from a variable. An eager record is notified of
 each op and keeps those that depend on something watched, so its memory is proportional to the computation differentiated. A trace record

@@ -60,7 +60,7 @@ class Recorder(Protocol):
 
 
 class Here:
-    """What an eager op looks up, in one place: the recorders of the thread, and how it calls NumPy without warnings."""
+    """The state that an eager op looks up: the recorders of the thread, and how it calls NumPy without warnings."""
 
     __slots__ = ("recorders", "log", "run")
 

@@ -25,7 +25,7 @@ FOUND = re.compile(r".* is (-?\d+) here \(size (\d+)\)")  # in the message of `i
 
 
 class Start:
-    """What one call starts with: the room of lists, and the sizes that it assumes, as arrays (None: the function has not wanted any)."""
+    """The state with which a call starts: the room of lists, and the sizes that it assumes, as arrays (None: the function needed none)."""
 
     __slots__ = ("factor", "sizes", "is_guess")
 
@@ -48,7 +48,7 @@ class Start:
 
 
 class Room:
-    """What the calls of a function have learnt."""
+    """The room and sizes found by earlier calls of a function."""
 
     def __init__(self) -> None:
         self.factor = 1  # times the usual room of a list: see `roomier`
@@ -98,7 +98,7 @@ class Room:
 
 
 def found_in(error: FoundSizeError) -> tuple[int, int]:
-    """Which size an error is about, and what it is."""
+    """The size that an error is about: which one, and its value."""
     match = FOUND.match(str(error))
     assert match is not None
     return int(match[2]), int(match[1])

@@ -221,7 +221,7 @@ class GradientTape:
 
     @property
     def record(self) -> Record:
-        """What was recorded, until the tape is used up."""
+        """The record, until the tape is used up."""
         return self._asked()
 
     def _asked(self) -> Record:

@@ -43,7 +43,7 @@ else:
 
 
 class Scope(threading.local):
-    """What the function being traced on this thread permits and collects; set by `runtime.creation`."""
+    """Permissions and collected objects of the function being traced on this thread; set by `runtime.creation`."""
 
     refusal: str | None = None  # why no variable may be created now
     created: list[weakref.ref[Variable]] | None = None

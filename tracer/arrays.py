@@ -85,7 +85,7 @@ class ArrayMethods(InPlace):
     def to_device(self, device: Any, /, *, stream: Any = None) -> Operand:
         """Return the array itself: there is only one device."""
         if device != "cpu":
-            raise ValueError(f"device {device!r}: there is one, 'cpu'")
+            raise ValueError(f"device {device!r} does not exist; the only device is 'cpu'")
         return self
 
     # ---- array attributes

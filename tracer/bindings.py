@@ -1,4 +1,4 @@
-"""What a traced function reads from outside: globals, variables of enclosing functions, attributes, items of dicts.
+"""The names that a traced function reads from outside: globals, variables of enclosing functions, attributes, items of dicts.
 
 A trace contains their values as constants. `read_by` lists the names that the traced functions read, with the objects that they were bound
 to, so that a later call can notice that one of them is bound to something else. Contents of lists and arrays are not compared.

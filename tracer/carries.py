@@ -68,7 +68,7 @@ class Slot:
 
 
 class Trips(NamedTuple):
-    """What is known about the trip count: its upper bound, and whether it is exact."""
+    """The trip count, as far as it is known: its upper bound, and whether it is exact."""
 
     most: int | None
     exact: bool
@@ -101,7 +101,7 @@ class Carry:
 
     @property
     def made(self) -> list[str]:
-        """What only the body makes in a structure that was there before."""
+        """The values that only the body makes in a structure that was there before."""
         return []
 
     def hide(self) -> None:

@@ -112,7 +112,7 @@ class Chunk(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What is known about a list while tracing: the form of its items, and bounds on their number."""
+    """The facts about a list that are known while tracing: the form of its items, and bounds on their number."""
 
     rows: Rows
     least: int

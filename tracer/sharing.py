@@ -208,8 +208,8 @@ class Overwritten:
             changed = any(id(view) in used for view in views)
         if changed:
             raise TraceError(
-                "an array is changed in place after a traced branch or loop that makes a variable this array or another one: whether the "
-                "variable changes as well is only known when the function runs; copy the array first, with .copy()"
+                "an array is changed in place after a traced branch or loop that may have assigned it to a variable: whether the variable "
+                "changes as well is only known when the function runs; copy the array first, with .copy()"
             ).at(where)
 
     def outdate(self, array: Array, new: Sequence[Any], where: Location | None) -> None:

@@ -31,7 +31,7 @@ def asked_by_scipy() -> bool:
 
 
 def declined() -> Array:
-    """What SciPy takes for a value that is not an array."""
+    """A value that SciPy does not take for an array."""
     return np.empty((), object)
 
 

@@ -239,7 +239,7 @@ class Trace(Builder):
 
     def found_size(self, count: Operand, otherwise: str) -> int:
         if self is not self.root():
-            raise TraceError(f"{otherwise}; in a traced branch or loop it may be another one each time").at(user_location())
+            raise TraceError(f"{otherwise}; in a traced branch or loop it may differ each time").at(user_location())
         if self.sizes is None:
             raise SizeWanted(otherwise).at(user_location())
         if id(count) not in self.found:
@@ -394,8 +394,8 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
         if not isinstance(error.__cause__, TraceError):
             raise
         raise TraceError(  # NumPy says "setting an array element with a sequence"
-            "a traced value cannot be stored in a NumPy array; where the array is a variable of the function, `y[i] = value` gives "
-            "it a new one: write y = ..., y[i] = value, and put y back where it came from"
+            "a traced value cannot be stored in a NumPy array that is not a local variable of the function: assign the array to one "
+            "(y = ...), write y[i] = value, and store y back"
         ).at(raised_at(error.__traceback__)) from None
     except RecursionError as error:
         raise TraceError(

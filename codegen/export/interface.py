@@ -80,7 +80,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Interface:
-    """What the caller of an exported function has to know. `errors` are the messages of the codes from 1 on."""
+    """The interface of an exported function for its callers. `errors` are the messages of the codes from 1 on."""
 
     name: str
     arguments: tuple[Slot, ...]
@@ -120,7 +120,7 @@ class Interface:
 
     @property
     def arena_bytes(self) -> int:
-        """What the caller has to provide, at any address."""
+        """The memory that the caller has to provide, at any address."""
         return -(-(self.head_bytes + self.memory) // ALIGNMENT) * ALIGNMENT + ALIGNMENT
 
     @property

@@ -31,7 +31,7 @@ def poll(text: Text, index: str = "", step: int | str = 1, every: int = 1) -> No
 
 @contextmanager
 def brief(text: Text) -> Iterator[None]:
-    """What is emitted inside is known to execute few instructions, whatever the sizes: its loops do not check for signals."""
+    """Code emitted inside is known to execute few instructions, whatever the sizes: its loops do not check for signals."""
     before, unseen, repeated = text.may_look, text.unseen, text.repeated
     text.may_look = False
     yield

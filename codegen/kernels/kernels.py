@@ -25,7 +25,7 @@ from .window import Hosted, Window
 
 
 def lines_of(stmts: Iterable[Stmt], target: Target) -> tuple[Location | None, ...]:
-    """What tells kernels with equal instructions apart: their lines, if they are recorded."""
+    """The difference between kernels with equal instructions: their lines, if these are recorded."""
     return tuple(s.location for s in stmts) if target.debug_lines else ()
 
 

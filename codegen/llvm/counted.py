@@ -80,7 +80,7 @@ class CountedLoop:
 
 @contextmanager
 def only_if(text: Text, condition: str) -> Iterator[None]:
-    """What is emitted inside runs only if the condition holds."""
+    """Code emitted inside runs only if the condition holds."""
     inside, after = text.fresh_label(), text.fresh_label()
     text.put(f"br i1 {condition}, label %{inside}, label %{after}")
     text.start(inside)

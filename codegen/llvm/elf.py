@@ -1,4 +1,4 @@
-"""What debuggers and profilers need to know about an object file: its functions, sections and relocations.
+"""The parts of an object file that debuggers and profilers need: its functions, sections and relocations.
 
 Reads 64-bit ELF files of little-endian machines, which is what LLVM's linker takes.
 """

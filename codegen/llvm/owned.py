@@ -46,7 +46,7 @@ class Owned:
 
 
 class _Remains(weakref.ref[Any]):
-    """What is left of an owner: the calls of C that free what it had, and what these need."""
+    """The remains of an owner: the calls of C that free what it had, and what these need."""
 
     __slots__ = ("calls", "kept")
     calls: Calls

@@ -1,4 +1,4 @@
-"""What Linux's `perf` is told about compiled code, for programs that record the user's lines.
+"""Descriptions of compiled code for Linux's `perf`, for programs that record the user's lines.
 
 - Names of functions, in the text file where it looks for them: /tmp/perf-PID.map.
 - Names, instructions and lines, in a binary file jit-PID.dump, which `perf inject --jit` makes into object files with debug information.

@@ -67,7 +67,7 @@ class _Message:
 
 
 def _text(name: str, *arguments: Any) -> str:
-    """What a function writes to its last argument."""
+    """The text that a function writes to its last argument."""
     call(name, *arguments, text := _Message())
     return str(text)
 

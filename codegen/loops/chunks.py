@@ -26,7 +26,7 @@ MAX_PARTIALS = 1 << 20  # size limit of the partial results, in bytes
 
 
 class Limits(NamedTuple):
-    """What the decisions depend on besides the nest."""
+    """The limits that decisions depend on, besides the nest."""
 
     vector_bytes: int
     parallel_from: int  # operations from which several threads pay off

@@ -82,7 +82,7 @@ class Reduction:
 
 @record
 class Chunk:
-    """What the body of a nest sees: `width` elements. `load(k)` reads input k, `put(k, reg)` writes output k."""
+    """The arguments of a nest's body: `width` elements. `load(k)` reads input k, `put(k, reg)` writes output k."""
 
     emit: VectorEmitter
     load: Callable[[int], Reg]

@@ -53,7 +53,7 @@ ASSUMED = 1024  # size of an axis whose size is known only at run time, where a 
 
 @record
 class NestSpec:
-    """What a nest computes: `body`, for every element of a domain."""
+    """The computation of a nest: `body`, for every element of a domain."""
 
     domain: tuple[Expr, ...]
     inputs: list[Access]

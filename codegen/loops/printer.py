@@ -140,7 +140,7 @@ def _tiles(node: Contraction, nodes: Sequence[Node], over: str) -> list[str]:
 
 
 def _stored(node: Contraction) -> list[str]:
-    """What a tile computes for its first element."""
+    """The computation of a tile for its first element."""
     emit = _Recorder()
     x, y = (f"{a.pointer}[{_index(a, range(len(node.sizes)))}]" for a in node.factors)
     members = [f"{a.pointer}[{_index(a, range(len(node.sizes)))}]" for a in node.members]

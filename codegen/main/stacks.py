@@ -179,7 +179,7 @@ def runtime(target: Target) -> str:
 
 
 def declarations(target: Target) -> set[str]:
-    """What the runtime needs to be declared in a module, besides its own declarations."""
+    """Declarations that the routines of stacks need in a module, besides its own."""
     return {signals.clock_declaration(target.triple)} if target.hosted else set()
 
 

@@ -1,4 +1,4 @@
-"""Which way a matrix product is computed: in place, as a contraction, or by the routine of `gemm.py`, which packs its factors.
+"""The choice of how a matrix product is computed: in place, as a contraction, or by the routine of `gemm.py`, which packs its factors.
 
 The rules also take sizes that are known only at run time: what they do not decide at compile time is a condition that the kernel tests.
 """
@@ -39,7 +39,7 @@ class Near(NamedTuple):
 
 
 def near_factors(target: Target) -> Near:
-    """What the caches of a CPU serve as fast as its tiles multiply: those of 12 rows and of full width wait for the second-level cache."""
+    """Factors that the caches of a CPU deliver as fast as its tiles multiply. Tiles of 12 rows and of full width wait for the L2 cache."""
     few_registers = target.vector_registers < 32
     return Near(1 << 20 if target.in_halves else 1 << 17, 1 << 17 if few_registers else 1 << 22)
 

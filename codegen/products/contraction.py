@@ -59,7 +59,7 @@ def evenly(size: int, most: int) -> list[tuple[int, int]]:
 
 
 class _Plan:
-    """What is decided about one contraction: the order of its axes, and how the result is cut into tiles."""
+    """The decisions about one contraction: the order of its axes, and how the result is cut into tiles."""
 
     def __init__(
         self, kernel: LoopKernel, labels: list[str], sizes: dict[str, int], windows: tuple[Window, Window, Window], accumulate: bool

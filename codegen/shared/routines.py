@@ -1,4 +1,4 @@
-"""What the routines of all exchanges begin with: places in windows, meetings, and sums of what the windows of all ranks hold.
+"""The parts that the routines of all exchanges share: places in windows, meetings, and sums over the windows of all ranks.
 
 Exchanges are numbered. Ranks publish the number of the one that they have come to in their windows, wait for each other there, and give way
 to other processes while they wait.

@@ -38,7 +38,7 @@ LOCAL_SIZES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")  # set by the la
 
 
 class Table(ctypes.Structure):
-    """What the routines read and write."""
+    """The memory that the routines read and write."""
 
     _fields_ = (
         ("least", ctypes.c_int64),  # size in bytes from which on windows are used

@@ -237,7 +237,7 @@ def pack_columns(k: Loops, target: Window, source: Window, factor: float) -> Non
 
 
 class _Tiles:
-    """What forward and backward share: the operands of a tile, and which tiles are left out."""
+    """The parts that forward and backward share: the operands of a tile, and which tiles are left out."""
 
     def __init__(self, k: Loops, op: Attention | AttentionGradient, args: Sequence[Window], has_mask: bool) -> None:
         self.k, self.op = k, op

@@ -75,7 +75,7 @@ class Op:
     takes_stored: ClassVar[bool] = False  # operands of 16-bit floats, which other ops take as float32
     unread: ClassVar[tuple[int, ...]] = ()  # operands that `evaluate` and `python` ignore, because native code alone needs them
     made_from: ClassVar[dict[int, tuple[str, int]]] = {}  # operands that another op, given by name, computed from a further operand
-    # What kind of op it is: passes and code generation ask for these, rather than for its class.
+    # The kind of op: passes and code generation ask for these properties, rather than for its class.
     is_elementwise: ClassVar[bool] = False  # an element of the result depends on the operands' elements at the same position only
     is_reduction: ClassVar[bool] = False  # combines the elements along some axes, in a loop nest over its operand
     is_transparent: ClassVar[bool] = False  # computes nothing: its results are operands, and it only says what their derivatives are
@@ -126,11 +126,11 @@ class Op:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.__dict__:
-            raise FrozenInstanceError(f"{self.name}: {name!r} is set once, when the op is made")
+            raise FrozenInstanceError(f"{self.name}: ops are immutable: {name!r} cannot be set again")
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        raise FrozenInstanceError(f"{self.name}: {name!r} stays")
+        raise FrozenInstanceError(f"{self.name}: ops are immutable: {name!r} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__

@@ -1,4 +1,4 @@
-"""What the verifier checks of every op before its type rule: the number of operands, and the types and ranges of attributes.
+"""The checks that the verifier makes of every op before its type rule: the number of operands, and the types and ranges of attributes.
 
 Type rules trust their attributes, which the functions that users call have checked; a text of the IR may contain anything.
 """
@@ -21,7 +21,7 @@ MAX_INTEGER = 2**63 - 1
 
 
 def checked_result_types(op: Op, types: Sequence[TensorType]) -> tuple[TensorType, ...]:
-    """What `op.infer` returns, after operands and attributes have been checked."""
+    """The result of `op.infer`, after operands and attributes have been checked."""
     if op.arity is not None and len(types) != op.arity:
         raise ShapeError(f"{op.name} takes {op.arity} operand{'s' * (op.arity != 1)}, not {len(types)}")
     check_attributes(op, types)

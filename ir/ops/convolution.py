@@ -87,7 +87,7 @@ class Convolution(Op, abstract=True):
             given = f"{self.strides}, {self.dilations} and {self.groups}"
             raise ShapeError(f"{self.name}: strides, dilations and groups are at least 1, not {given}")
         if 0 in w.shape[:-2]:
-            raise ShapeError(f"{self.name}: a filter without places: {w}")
+            raise ShapeError(f"{self.name}: the filter {w} is empty: its spatial sizes must be at least 1")
         channels, features = x.shape[-1], w.shape[-1]
         if channels != w.shape[-2] * self.groups or features % self.groups:
             raise ShapeError(
@@ -404,7 +404,7 @@ def paddings(padding: int | str | Sequence[Any], sizes: Shape, places: Shape, st
             return [same_padding(*each) for each in zip(sizes, places, strides, dilations)]
         if kind == "causal":
             return [((r - 1) * b, 0) for r, b in zip(places, dilations)]
-        raise ShapeError(f"conv: padding {padding!r}; there are 'valid', 'same', 'causal' and pairs of numbers, one an axis")
+        raise ShapeError(f"conv: padding is 'valid', 'same', 'causal' or a pair of numbers for each axis, not {padding!r}")
     given = [padding] * len(sizes) if isinstance(padding, int) else padding
     out = [(int(p), int(p)) if isinstance(p, int) else (int(p[0]), int(p[1])) for p in given]
     if len(out) != len(sizes):
@@ -457,7 +457,7 @@ def transposed_cut(size: int, stride: int, reach: int, padding: str | tuple[int,
     if isinstance(padding, tuple):
         return slice(padding[0], reach - padding[1] + (extra or 0))
     if padding not in ("same", "valid"):
-        raise ShapeError(f"conv_transpose: padding {padding!r}; there are 'valid', 'same' and pairs of numbers, one an axis")
+        raise ShapeError(f"conv_transpose: padding is 'valid', 'same' or a pair of numbers for each axis, not {padding!r}")
     if extra is not None:
         span = reach - (size - 1) * stride
         before = span // 2 if padding == "same" else 0

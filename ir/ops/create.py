@@ -64,7 +64,7 @@ class Iota(Map):
 
     def infer(self, *types: TensorType) -> TensorType:
         if self.dtype.kind in "bc" or not self.shape:
-            raise DTypeError(f"iota: {TensorType(self.dtype, self.shape)} does not count")
+            raise DTypeError(f"iota: {TensorType(self.dtype, self.shape)}: takes an integer or float dtype, and at least one axis")
         return TensorType(self.dtype, self.shape)
 
     def evaluate(self, *arrays: Array) -> Array:
@@ -201,7 +201,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     if any(map(is_symbolic, (start, stop, step))):
         return symbolic_arange(start, stop, step, dtype)
     if step == 0 or not math.isfinite(stop - start) or math.isnan(step):
-        raise ShapeError(f"arange: no such range: {start}, {stop}, {step}")
+        raise ShapeError(f"arange: start, stop and step must be finite, and step not zero: {start}, {stop}, {step}")
     kind = as_dtype(np.result_type(*(np.asarray(b) for b in (start, stop, step))) if dtype is None else dtype)
     if kind == BOOL:
         raise DTypeError("arange: bool is not supported; use an integer dtype")

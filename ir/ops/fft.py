@@ -467,7 +467,7 @@ def roots(n: int) -> Array:
 
 @lru_cache(maxsize=4)
 def tables_of(sizes: tuple[int, ...], dtype: DType) -> tuple[Array, ...]:
-    """What `FftParts` reads beside its operand, to transform an axis at once or as a matrix of these sizes."""
+    """The tables that `FftParts` reads besides its operand, to transform an axis at once or as a matrix of these sizes."""
     tables = [roots(n) for n in sizes]
     if len(sizes) > 1:
         z = unit_root(np.outer(*map(np.arange, sizes)), math.prod(sizes))

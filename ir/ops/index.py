@@ -284,7 +284,7 @@ class ScatterSet(Scatter):
 
 @with_attributes
 class CheckIndex(Indexing):
-    """What remains of an op on `x` whose result is not read: it raises where `of` would. args: *indices. Inserted by `passes.dce`."""
+    """The checks of an op on `x` whose result is not read: it raises where `of` would. args: *indices. Inserted by `passes.dce`."""
 
     of: str
     x: TensorType

@@ -26,7 +26,7 @@ __all__ = ["getitem", "setitem", "additem", "updateitem"]
 
 
 class Selection(NamedTuple):
-    """What a key selects."""
+    """The selection that a key describes."""
 
     spans: list[Span]  # the positions of each axis of the operand that are in the window
     shape: Shape  # of the window, with the axes of integers dropped and those of None inserted
@@ -158,7 +158,7 @@ def updateitem(x: Operand, key: Any, update: Callable[[Operand], Operand]) -> Op
 
 
 def select(x: Operand, key: Any, what: str) -> Selection:
-    """What `key` selects from `x`; raises an IndexError that names both."""
+    """The selection of `key` from `x`; raises an IndexError that names both."""
     where = f"{what}: [{describe(key)}] of {x.type}"
     items = [read_item(item, where) for item in (key if isinstance(key, tuple) else (key,))]
     taken = sum(map(axes_taken, items))

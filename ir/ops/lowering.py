@@ -1,4 +1,4 @@
-"""What ops are written against: protocols, for type checkers and readers; nothing imports this module when a program runs.
+"""The protocols that ops are written against, for type checkers and readers; nothing imports this module when a program runs.
 
 `Writing` is Python source (`Op.python`), `Emitter` straight-line native code (`Map.scalar`), `Loops` and `Window` loop nests over memory
 (`Op.lower`), `Registers` a kernel on scalars (`Op.run_in_registers`). `codegen` and `ir.source` implement them; those for regions are
@@ -369,7 +369,7 @@ class Batching(Protocol):
 
 
 class ControlFlow(Protocol):
-    """What runs a region's blocks: Python source (`ir.source`), the main function and the register kernels of native code."""
+    """The code that runs a region's blocks: Python source (`ir.source`), the main function and the register kernels of native code."""
 
     def inline(self, stmt: Stmt) -> None:
         """One block, which runs once."""

@@ -90,7 +90,7 @@ def normal_quantile(emit: Emitter, bits: Reg, dtype: DType) -> Reg:
 
 
 def normal_table(dtype: DType) -> tuple[Any, ...]:
-    """What `source_helpers.normal` takes besides dtypes."""
+    """The arguments of `source_helpers.normal` besides dtypes."""
     form = FORMATS[dtype]
     return form.fraction, form.root_half, SPLIT, TAIL, tuple(form.logarithm), form.centre, form.tail
 

@@ -1,4 +1,4 @@
-"""What Python's own integers refuse, and NumPy's do not: to be divided by zero, and to be shifted by a negative count.
+"""Operations that Python's own integers refuse and NumPy's allow: division by zero, and shifts by a negative count.
 
 A traced Python number follows Python: native code raises. The check is a statement of its own, so that division itself stays the one op
 that arrays use, which never fails. Floats are not checked: a traced Python float is an IEEE number, whose quotient by zero is an infinity.

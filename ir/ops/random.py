@@ -119,7 +119,7 @@ class Normal(Unary):
 
     def result(self, operand: TensorType) -> TensorType:
         if self.dtype not in FORMATS or operand.dtype != FORMATS[self.dtype].unsigned:
-            raise DTypeError(f"normal: {DTYPE_NAMES[self.dtype]} is not made of {operand}, but of unsigned integers of its width")
+            raise DTypeError(f"normal: {DTYPE_NAMES[self.dtype]} values need unsigned integers of the same width, not {operand}")
         return operand.with_dtype(self.dtype)
 
     def evaluate(self, *arrays: Array) -> Array:

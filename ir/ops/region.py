@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Carried(NamedTuple):
-    """What belongs to the i-th result of a region: its initial value, and the parameter and yielded value of each block."""
+    """The values that belong to the i-th result of a region: its initial value, and the parameter and yielded value of each block."""
 
     initial: tuple[Operand, ...]
     params: tuple[Value, ...]

@@ -200,7 +200,7 @@ class _Matching:
         return a is b and _swapped(first) == second
 
     def reduced(self, x: Operand, op: type[Reduce]) -> Operand:
-        """What a reduction along the rows, seen as a column, reduces."""
+        """The operand of a reduction along the rows whose result is seen as a column."""
         column = self.made_by(x, Reshape)
         stmt = self.made_by(column.args[0], op)
         rank = stmt.args[0].type.rank
@@ -250,7 +250,7 @@ class _Matching:
         return _Found(q, (root, _swapped(axes)), v, scale, mask, fill, out, adjoint)
 
     def _peak_of(self, x: Operand) -> Operand:
-        """What x is the maximum of; a maximum that is not finite may have been replaced by 0."""
+        """The operand of which x is the maximum; a maximum that is not finite may have been replaced by 0."""
         stmt = self.definitions.get(id(x))
         if stmt is not None and isinstance(stmt.op, Where):
             self.made_by(x, Where)

@@ -54,7 +54,7 @@ def _inside(stmt: Stmt) -> Stmt:
 
 
 class Uses:
-    """Which statements read what. Outputs of the block are read at its end; values from outside are available until then."""
+    """The readers of each value. Outputs of the block are read at its end; values from outside are available until then."""
 
     def __init__(self, block: Block, outputs: Sequence[Operand], overwritten: set[int] | None) -> None:
         self.overwritten = overwritten

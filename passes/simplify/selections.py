@@ -87,7 +87,7 @@ def _used_part(sort: Stmt, axis: int, uses: dict[int, list[Stmt]], given: set[in
 
 
 def _part(op: Slice, whole: TensorType, axis: int) -> Part | None:
-    """What a slice takes along an axis, if it takes everything along the others."""
+    """The part that a slice takes along an axis, if it takes everything along the others."""
     for a, (start, stop, step, size) in enumerate(zip(op.starts, op.stops, op.steps, whole.shape, strict=True)):
         if step != 1 or (a != axis and (start, stop) != (0, size)):
             return None

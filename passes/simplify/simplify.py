@@ -170,6 +170,6 @@ class Simplifier:
         return stmt.result
 
     def made_by(self, operand: Operand, op_class: type[O]) -> Made[O] | None:
-        """What defines the operand, if its op is an `op_class`."""
+        """The statement that defines the operand, if its op is an `op_class`."""
         stmt = self.definitions.get(id(operand))
         return Made(stmt.op, stmt.args, stmt.result) if stmt is not None and isinstance(stmt.op, op_class) else None

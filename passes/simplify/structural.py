@@ -41,7 +41,7 @@ class Made(NamedTuple, Generic[O]):
 
 
 class Rewriter(Protocol):
-    """What a rule sees of the walk: the preceding statements, and a way to emit."""
+    """The part of the walk that a rule can use: the preceding statements, and a way to emit."""
 
     def emit(self, op: Op, args: tuple[Operand, ...]) -> Operand: ...
     def made_by(self, operand: Operand, op_class: type[O]) -> Made[O] | None: ...

@@ -22,7 +22,7 @@ def cdist(XA: Any, XB: Any, metric: str = "euclidean", p: float = 2.0) -> Operan
     """Compute the distances between each row of XA and each row of XB; the derivative of the Euclidean one at 0 is 0."""
     a, b = (floating(x) for x in to_operands(XA, XB))
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-        raise ShapeError(f"cdist: takes two matrices with equally long rows, not {a.type} and {b.type}")
+        raise ShapeError(f"cdist: takes two matrices with rows of equal length, not {a.type} and {b.type}")
     if metric not in METRICS:
         raise UnsupportedError(f"cdist: metric is one of {', '.join(METRICS)}, not {metric!r}")
     if metric in ("cosine", "correlation"):

@@ -118,8 +118,8 @@ def test_print_is_refused_with_its_line(tmp_path: Path) -> None:
 def test_paths_and_targets_that_do_not_fit(tmp_path: Path) -> None:
     double = aj.function(lambda x: 2.0 * x)
     for path, target, pattern in (
-        ("f.dll", "host", r"ends in one of \.o, \.a, \.so, \.wasm"), ("f.o", "wasm32", "a .o file is not made for wasm32"),
-        ("f.wasm", "x86-64", "a .wasm file is not made for x86-64"), ("f.o", "sparc", "no target 'sparc'; choose one of host, x86-64, "),
+        ("f.dll", "host", r"ends in one of \.o, \.a, \.so, \.wasm"), ("f.o", "wasm32", "cannot write a .o file for wasm32"),
+        ("f.wasm", "x86-64", "cannot write a .wasm file for x86-64"), ("f.o", "sparc", "no target 'sparc'; choose one of host, x86-64, "),
     ):  # fmt: skip
         with pytest.raises(UnsupportedError, match=pattern):
             double.export(tmp_path / path, 1.0, target=target)

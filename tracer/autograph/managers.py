@@ -29,6 +29,6 @@ class NotSuppressing:
         if suppressed and kind is not None and current_trace() is not None:
             raise TraceError(
                 f"a context manager ({type(self.manager).__name__}) suppresses {kind.__name__} here, after which `{self.names}` would not "
-                "be what a branch or loop of the block has bound; catch the exception with try, or with contextlib.suppress"
+                "have the values that a branch or loop of the block assigned; catch the exception with try, or with contextlib.suppress"
             ).at(user_location()) from error
         return suppressed

@@ -22,7 +22,7 @@ from .shapes import moveaxis
 
 def check_device(device: Any) -> None:
     if device not in (None, "cpu"):
-        raise UnsupportedError(f"device {device!r}: there is one, 'cpu'")
+        raise UnsupportedError(f"device {device!r} does not exist; the only device is 'cpu'")
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Operand:

@@ -490,7 +490,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> O
     Tensor([ 1, -1], i32[2])
     """
     if device not in (None, "cpu"):
-        raise UnsupportedError(f"device {device!r}: there is one, 'cpu'")
+        raise UnsupportedError(f"device {device!r} does not exist; the only device is 'cpu'")
     return to_operand(x).astype(dtype)
 
 

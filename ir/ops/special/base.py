@@ -59,9 +59,9 @@ class Derived(Special, abstract=True):
 
     def infer(self, *types: TensorType) -> TensorType:
         if len(self.orders) != self.arity or min(self.orders) < 0:
-            raise UnsupportedError(f"{self.name}: orders {list(self.orders)} of the derivatives in {self.arity} arguments")
+            raise UnsupportedError(f"{self.name}: takes a derivative order for each of its {self.arity} arguments, not {list(self.orders)}")
         if sum(self.orders) > MAX_ORDER:  # the formula doubles with every order
-            raise UnsupportedError(f"{self.name}: its derivative of order {sum(self.orders)}; up to {MAX_ORDER} are supported")
+            raise UnsupportedError(f"{self.name}: derivatives up to order {MAX_ORDER} are supported, not {sum(self.orders)}")
         return super().infer(*types)
 
     def value(self, *xs: Num) -> Num:

@@ -85,6 +85,7 @@ def rows() -> dict[str, Row]:
     out |= {f"rfft, {n}": fft_row("rfft", n) for n in (1024, 65536)}
     out |= {f"fft2, {m} x {n}": fft_row("fft2", m, n) for m, n in ((64, 64), (256, 256), (512, 512), (1024, 1024), (1000, 1000))}
     out |= {f"{what.__name__}, {n}": matrix_row(what, n) for what in (eigenvalues, singular) for n in (100, 500)}
+    out["abs, which memory bounds, 1e6"] = Row(lambda xp, x: xp.abs(x), (NORMAL,), False)
     return out | {f"{name}, 1e6": special_row(name, args) for name, args in SPECIAL.items()}
 
 

@@ -81,7 +81,10 @@ def difference(fn: Callable[..., Any], before: CachedTrace, now: CachedTrace) ->
     if before.tree != now.tree and before.tree.entries == now.tree.entries:
         return "the order of the keys of a dict"
     if before.tree != now.tree:
-        return f"the structure of the arguments: it was {before.tree}, is {now.tree}"
+        was, has = argument_names(fn, before.tree), argument_names(fn, now.tree)
+        parts = [(", ".join(f"`{n}`" for n in one if n not in other), how) for one, other, how in ((was, has, "gone"), (has, was, "new"))]
+        found = "; ".join(f"{names} {how}" for names, how in parts if names)
+        return f"the structure of the arguments: {found or f'it was {before.tree}, is {now.tree}'}"
     names = argument_names(fn, now.tree)
     changes = [f"`{n}`: {change(a, b)}" for n, a, b in zip(names, before.kinds, now.kinds, strict=True) if a != b]
     return "; ".join(changes) if changes else "which variables among the arguments are the same"

@@ -41,6 +41,20 @@ class Node(NamedTuple):
     kept: Hashable
     arity: int
 
+    def text(self, children: Sequence[str]) -> str:
+        """The node as Python spells it, with the texts of its children: `{'w': *, 'b': *}`."""
+        keys = node_type(self.cls).keys(self.kept, self.arity)
+        if self.cls is type(None):
+            return "None"
+        if self.cls is tuple:
+            return f"({', '.join(children)}{',' if len(children) == 1 else ''})"
+        if self.cls is dict:
+            return f"{{{', '.join(f'{key!r}: {child}' for (_, key), child in zip(keys, children, strict=True))}}}"
+        if self.cls is list:
+            return f"[{', '.join(children)}]"
+        named = (f"{key}={child}" if how == "field" else child for (how, key), child in zip(keys, children, strict=True))
+        return f"{self.cls.__name__}({', '.join(named)})"
+
 
 class Keys(tuple[Any, ...]):
     """The sorted keys of a dict whose own order is `order`, which does not count in comparisons."""
@@ -107,7 +121,10 @@ class TreeDef:
         return self._hash
 
     def __repr__(self) -> str:
-        return f"TreeDef({', '.join('*' if e is None else f'{e.cls.__name__}/{e.arity}' for e in self.entries)})"
+        stack: list[str] = []
+        for entry in reversed(self.entries):
+            stack.append("*" if entry is None else entry.text([stack.pop() for _ in range(entry.arity)]))
+        return f"TreeDef({', '.join(reversed(stack))})"
 
 
 class OrderedTree(TreeDef):

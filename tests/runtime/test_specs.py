@@ -199,3 +199,27 @@ def test_a_deleted_function_is_freed() -> None:
     gc.collect()
     assert gone() is None
     assert native() is None
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda k: {"a": 1.0, str(k): 2.0}, r"`d\.3` gone; `d\.4` new"),
+        (lambda k: {str(n): 1.0 for n in range(k + 1)}, r"`d\.4` new"),
+    ],
+    ids=["keys", "more"],
+)
+def test_the_warning_says_what_differs_in_a_structure(make: Any, text: str) -> None:
+    func = aj.function(lambda d: d)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in range(5):
+            func(make(k))
+    assert len(caught) == 1
+    assert re.search("structure of the arguments: " + text, str(caught[0].message))
+
+
+def test_structures_are_spelt_as_python() -> None:
+    _, tree = aj.tree_flatten(({"b": 1, "a": [2, (3,)]}, None))
+    assert str(tree) == "TreeDef(({'a': [*, (*,)], 'b': *}, None))"
+    assert str(aj.tree_flatten(1.0)[1]) == "TreeDef(*)"

@@ -294,6 +294,16 @@ NAMED: dict[str, Callable[..., Operand]] = {
 }  # fmt: skip
 
 
+class Reduced:
+    """A loss that returns one number and takes weights of examples: what `get_loss` makes, and leaves as it is."""
+
+    def __init__(self, compute: Callable[[Any, Any, Any], Operand]) -> None:
+        self.compute = compute
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operand:
+        return self.compute(y_true, y_pred, sample_weight)
+
+
 def summed(losses: Any, weights: Any = None) -> Callable[..., Operand]:
     """The sum of the losses of several outputs: a list or dict of losses, in the structure of the labels and predictions."""
     keys = list(losses) if isinstance(losses, dict) else list(range(len(losses)))
@@ -307,7 +317,7 @@ def summed(losses: Any, weights: Any = None) -> Callable[..., Operand]:
         terms = [factors[key] * part(y_true[key], y_pred[key], sample_weight=sample_weight) for key, part in parts.items()]
         return functools.reduce(ops.add, terms)
 
-    return loss
+    return Reduced(loss)
 
 
 def get_loss(what: Any, weights: Any = None) -> Callable[..., Operand]:
@@ -320,7 +330,7 @@ def get_loss(what: Any, weights: Any = None) -> Callable[..., Operand]:
         return summed(what, weights)
     if weights is not None:
         raise TypeError("weights of losses go with a list or a dict of losses, one for each output")
-    if isinstance(what, Loss):
+    if isinstance(what, Loss | Reduced):
         return what
     if isinstance(what, type) and issubclass(what, Loss):
         return what()
@@ -330,4 +340,4 @@ def get_loss(what: Any, weights: Any = None) -> Callable[..., Operand]:
         what = NAMED[what]
     if not callable(what):
         raise TypeError(f"a loss is a name or a function of (y_true, y_pred), not {what!r}")
-    return lambda y_true, y_pred, sample_weight=None: reduce_loss(to_operands(as_called(what)(y_true, y_pred))[0], sample_weight)
+    return Reduced(lambda y_true, y_pred, sample_weight: reduce_loss(to_operands(as_called(what)(y_true, y_pred))[0], sample_weight))

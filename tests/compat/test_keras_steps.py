@@ -213,3 +213,15 @@ def test_summary_has_a_line_for_each_layer(capsys: pytest.CaptureFixture[str]) -
         assert part in text
     keras.Sequential([keras.layers.Dense(8)]).summary()
     assert "0 (unbuilt)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("loss", ["mse", "class", "function", "several"])
+def test_weights_of_examples_reach_every_kind_of_loss(loss: str) -> None:
+    kinds = {"mse": "mse", "class": keras.losses.MeanSquaredError(), "function": lambda y, p: tf.reduce_mean((y - p) ** 2, -1)}
+    x, y, weights = np.ones((8, 4), "f4"), np.ones((8, 1), "f4"), np.arange(8.0)
+    inputs = keras.Input(shape=(4,))
+    out = keras.layers.Dense(1, kernel_initializer="ones")(inputs)
+    model = keras.Model(inputs, [out, out] if loss == "several" else out)
+    model.compile(keras.optimizers.SGD(0.0), ["mse", "mae"] if loss == "several" else kinds[loss])
+    found = model.fit(x, [y, y] if loss == "several" else y, sample_weight=weights, batch_size=4, verbose=0).history["loss"]
+    assert found == pytest.approx([(9.0 + 3.0 * (loss == "several")) * weights.mean()])

@@ -2,10 +2,10 @@
 
     python -m tests.tools.tensorflow_tests FOLDER [FILE ...] [--out ROWS.json] [--show]
 
-FOLDER is a checkout of TensorFlow, or holds some of its test files at their paths (`tensorflow/python/eager/backprop_test.py`); it is only
-read. It needs `absl-py`, and `ml_dtypes` for bfloat16. Every file runs in a process of its own; those of `tensorflow_files.txt` unless some
-are named. A test that fails is `excluded`, with a reason, if it is on the list of `tensorflow_excluded.txt`, or asks for something that
-`tensorflow_scope` names as out of scope; `--all` shows what the list hides.
+FOLDER is a checkout of TensorFlow, or holds some of its test files at their paths (`tensorflow/python/eager/backprop_test.py`; those of
+AutoGraph need `reference_test_base.py`); it is only read. It needs `absl-py`, and `ml_dtypes` for bfloat16. Every file runs in a process of
+its own; those of `tensorflow_files.txt` unless some are named. A test that fails is `excluded`, with a reason, if it is on the list of
+`tensorflow_excluded.txt`, or asks for something that `tensorflow_scope` names as out of scope; `--all` shows what the list hides.
 """
 
 from __future__ import annotations

@@ -188,12 +188,12 @@ def written(log: Log, targets: Sequence[Operand], seeds: Sequence[Operand | None
 def program(func: Func, params: Parameters, found: Sequence[Operand | None]) -> Program:
     """Simplify a function and write it as Python."""
     from adjit.ir.source_module import QUIET, write_module  # noqa: PLC0415 - only programs need them
-    from adjit.passes.simplify.cse import eliminate_common_subexpressions  # noqa: PLC0415
-    from adjit.passes.simplify.dce import eliminate_dead_code  # noqa: PLC0415
-    from adjit.passes.simplify.fold import fold  # noqa: PLC0415
-    from adjit.passes.simplify.simplify import simplify  # noqa: PLC0415
+    from adjit.passes.simplify.cse import eliminate_common_subexpressions  # noqa: PLC0415 - as above
+    from adjit.passes.simplify.dce import eliminate_dead_code  # noqa: PLC0415 - as above
+    from adjit.passes.simplify.fold import fold  # noqa: PLC0415 - as above
+    from adjit.passes.simplify.simplify import simplify  # noqa: PLC0415 - as above
 
-    from .source import executed  # noqa: PLC0415
+    from .source import executed  # noqa: PLC0415 - as above
 
     for each in (fold, simplify, eliminate_common_subexpressions, simplify, eliminate_dead_code):
         func = each(func)

@@ -124,7 +124,7 @@ def place_of(frames: list[FrameType], func: Func | None) -> Location | None:
 def written(trace: str, func: Func) -> str | None:
     """Write the program and the traceback to a file and return its path; None if it cannot be written."""
     import platform  # noqa: PLC0415 - only reports of bugs need them
-    import tempfile  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415 - as above
 
     about = f"Python {platform.python_version()}, NumPy {sys.modules['numpy'].__version__}, {platform.machine()}"
     try:

@@ -49,7 +49,7 @@ class Source:
     def debug(self, *arrays: Any, stdin: Any = None, stdout: Any = None) -> Any:
         """Run it under pdb, which stops at the first line of the backward function (of the only one, if there is no other)."""
         import inspect  # noqa: PLC0415 - debuggers are slow to import, and rarely needed
-        import pdb  # noqa: PLC0415
+        import pdb  # noqa: PLC0415 - as above
 
         first = inspect.unwrap(self.backward or self.forward).__code__
         # commands come from the user, not from a configuration file; what NumPy and its wrappers do inside is not stepped through

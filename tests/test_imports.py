@@ -118,7 +118,7 @@ def test_a_cycle_is_found() -> None:
     assert cycle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
 
 
-@pytest.mark.parametrize("package", ["ir", "tracer", "passes", "codegen"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_late_imports_give_a_reason(package: str) -> None:
     without = []
     for name, found in GRAPH.items():

@@ -83,12 +83,28 @@ def store(text: Text, pointer: str, value: Reg, index: str, stride: int, width: 
         bits = "i1" if width == 1 else f"<{width} x i1>"
         name = text.define(f"zext {bits} {name} to {vector}")
     if width == 1 or stride == 1:
-        text.put(f"store {vector} {name}, ptr {element(text, pointer, dtype, scaled(text, index, stride))}, align {dtype.itemsize}")
+        store_ascending(text, element(text, pointer, dtype, scaled(text, index, stride)), name, dtype, width)
         return
     start = element(text, pointer, dtype, scaled(text, index, stride))
     for lane in range(width):
         one = text.define(f"extractelement {vector} {name}, i64 {lane}")
         text.put(f"store {scalar} {one}, ptr {element(text, start, dtype, f'{lane * stride}')}, align {dtype.itemsize}")
+
+
+def store_ascending(text: Text, place: str, name: str, dtype: DType, width: int) -> None:
+    """Store adjacent elements, a vector of the CPU at a time: LLVM would store the parts of a wider one in another order.
+
+    For arrays beyond the second-level cache that takes up to 1.7 times as long (Cascade Lake, 64 bytes).
+    """
+    scalar, lanes = memory_type(dtype), max(1, text.target.vector_bytes // dtype.itemsize)
+    if width <= lanes:
+        text.put(f"store {scalar if width == 1 else f'<{width} x {scalar}>'} {name}, ptr {place}, align {dtype.itemsize}")
+        return
+    for first in range(0, width, lanes):
+        count = min(lanes, width - first)
+        order = ", ".join(f"i32 {lane}" for lane in range(first, first + count))
+        part = text.define(f"shufflevector <{width} x {scalar}> {name}, <{width} x {scalar}> poison, <{count} x i32> <{order}>")
+        text.put(f"store <{count} x {scalar}> {part}, ptr {element(text, place, dtype, str(first))}, align {dtype.itemsize}")
 
 
 def store_pairs(text: Text, target: str, sources: Sequence[str], dtype: DType, index: str, lanes: int) -> None:

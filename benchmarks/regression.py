@@ -17,6 +17,7 @@ import numpy as np
 import adjit as aj
 
 ROUNDS = 30
+TRIES = 4  # that a ratio above its limit is measured in all: a slow period of the machine passes, a slow kernel does not
 
 
 class Kernel(NamedTuple):
@@ -224,6 +225,10 @@ def main() -> int:
     slow = []
     for kernel in kernels():
         ours, theirs = best([kernel.ours, kernel.numpy])
+        for _ in range(TRIES - 1):
+            if ours <= kernel.limit * theirs:
+                break
+            ours, theirs = map(min, (ours, theirs), best([kernel.ours, kernel.numpy]))
         ratio = ours / theirs
         print(f"{kernel.name:<28} {1e6 * ours:>8.1f}us {1e6 * theirs:>8.1f}us {ratio:>7.2f} {kernel.limit:>6.2f}")
         if ratio > kernel.limit:

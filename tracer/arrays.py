@@ -21,7 +21,7 @@ from adjit.ir.types import as_dtype
 from .convert import array_of_list, present
 from .frames import user_location
 from .in_place import InPlace
-from .numpy_table import call_function, call_ufunc
+from .numpy_table import call_function, call_ufunc, surface
 from .slices import as_rows, has_traced_mask, has_traced_slice, key_to_write, taken, with_positions
 from .sparse_products import is_sparse, product, product_from_left
 from .surface import complex_numbers, elementwise, indexing, products, reductions, shapes
@@ -171,6 +171,14 @@ class ArrayMethods(InPlace):
         """Raise an error: arrays are immutable."""
         immutable("x.sort()", "x = np.sort(x)")
 
+    def partition(self, kth: Any, axis: int = -1) -> None:
+        """Raise an error: arrays are immutable."""
+        immutable("x.partition(kth)", "x = np.partition(x, kth)")
+
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """Raise an error: arrays are immutable."""
+        immutable("x.resize(shape)", "x = np.resize(x, shape)")
+
     # ---- reductions, with NumPy's order of arguments
 
     def sum(
@@ -246,6 +254,20 @@ class ArrayMethods(InPlace):
 
     def argsort(self, axis: int | None = -1) -> Operand:
         return indexing.argsort(self, axis)
+
+    def argpartition(self, kth: Any, axis: int | None = -1) -> Operand:
+        return indexing.argpartition(self, kth, axis)
+
+    def choose(self, choices: Any, out: None = None, mode: str = "raise") -> Operand:
+        reductions.unwritten("choose", out)
+        return indexing.choose(self, choices, mode)
+
+    def compress(self, condition: Any, axis: int | None = None, out: None = None) -> Operand:
+        reductions.unwritten("compress", out)
+        return surface("sets").compress(condition, self, axis)  # type: ignore[no-any-return]
+
+    def nonzero(self) -> tuple[Operand, ...]:
+        return surface("sets").nonzero(self)  # type: ignore[no-any-return]
 
     def searchsorted(self, v: Any, side: str = "left") -> Operand:
         return indexing.searchsorted(self, v, side)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from adjit.ir.active import current_builder
-from adjit.ir.errors import TraceError
+from adjit.ir.errors import TraceError, UnsupportedError
 from adjit.ir.func import Value
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand, fold_literals
@@ -146,6 +146,19 @@ class Traced(ArrayMethods, Value):
                 "a list of traced values becomes an array with np.stack; a function outside of NumPy and adjit cannot take it" + advice(),
             )
         )
+
+    def view(self, dtype: Any = None) -> Operand:
+        """Return the value itself; its bits cannot be read as another dtype."""
+        if dtype is not None and as_dtype(dtype) != self.dtype:
+            raise UnsupportedError(
+                f"view: the bits of {self!r} cannot be read as {as_dtype(dtype).name} while tracing; convert its elements with astype, or "
+                "take the view of an array before it enters the function"
+            ).at(user_location())
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        why = ", since its memory exists only when the function runs" if hasattr(np.ndarray, name) else ""
+        raise AttributeError(f"a traced array has no attribute {name!r}{why}", name=name, obj=self)
 
     def numpy(self) -> Array:
         self._unknown(".numpy()", "its elements are", "return it from the function, and call .numpy() on what comes out")

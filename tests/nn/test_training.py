@@ -356,7 +356,7 @@ def test_lists_of_numbers_are_arrays() -> None:
     fit(a, 1)
     b.fit(X.tolist(), Y.tolist(), batch_size=32, epochs=1, verbose=0, seed=5)
     assert same(a, b)
-    with raises_with(ValueError, "different lengths", "pad"):
+    with raises_with(ValueError, "ragged sequence", "pad it to one length"):
         trainer().fit([[1.0, 2.0], [3.0]], [0, 1], verbose=0)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import adjit as aj
 from adjit.ir.ops.linalg import Matmul
-from adjit.tracer.surface.linalg import chain_cuts
+from adjit.tracer.surface.products import chain_cuts
 from tests.tracer.running import trace
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from adjit.ir.target import Target
 from adjit.ir.types import DTYPE_NAMES, DType
 
 from ..interrupts.signals import LOOK
-from ..llvm.counted import CountedLoop
+from ..llvm.counted import CountedLoop, only_if
 from ..llvm.lanes import LLVM_TYPE, Text
 from ..threads import library
 from .cutting import VECTORS, edge_rows, tile_rows
@@ -182,39 +182,26 @@ class Panels:
         text.start(turn)
         blocks = text.define(f"and i64 {depth}, -{self.lanes}")
         self.transpose(text, source, column, target, blocks, width)
+        transposed = text.block
         text.jump(gather)
         text.start(gather)
-        start = text.define(f"phi i64 [0, %{ask}], [{blocks}, %{self.before(text, gather)}]")
+        start = text.define(f"phi i64 [0, %{ask}], [{blocks}, %{transposed}]")
         self.gather(text, source, column, row, target, width, start, depth, self.nr)
         text.jump(done)
         text.start(done)
         text.put("ret void")
         return self.function(f"internal void @pack_columns_{self.name}(ptr %args, i64 %index)", text)
 
-    @staticmethod
-    def before(text: Text, label: str) -> str:
-        """The block whose jump to `label` was emitted last: the one just closed."""
-        line = len(text.lines) - 1
-        while text.lines[line] != f"br label %{label}":
-            line -= 1
-        while not text.lines[line].endswith(":"):
-            line -= 1
-        return text.lines[line][:-1]
-
     def transpose(self, text: Text, source: str, stride: str, target: str, depth: str, width: str) -> None:
         """target[k][j] = source[j * stride + k], a square of vectors at a time; depth is a multiple of the vector length, and may be 0.
 
         The last of `width` columns is repeated to fill up a square.
         """
-        head, after = text.fresh_label(), text.fresh_label()
-        text.put(f"br i1 {text.define(f'icmp sgt i64 {depth}, 0')}, label %{head}, label %{after}")
-        text.start(head)
-        last = text.define(f"sub i64 {width}, 1")
-        with CountedLoop(text, "0", width, self.lanes) as across:
-            first, to = self.at(text, source, text.define(f"mul i64 {across.index}, {stride}")), self.at(text, target, across.index)
-            self.turn(text, first, stride, text.define(f"sub i64 {last}, {across.index}"), to, self.nr, depth)
-        text.jump(after)
-        text.start(after)
+        with only_if(text, text.define(f"icmp sgt i64 {depth}, 0")):
+            last = text.define(f"sub i64 {width}, 1")
+            with CountedLoop(text, "0", width, self.lanes) as across:
+                first, to = self.at(text, source, text.define(f"mul i64 {across.index}, {stride}")), self.at(text, target, across.index)
+                self.turn(text, first, stride, text.define(f"sub i64 {last}, {across.index}"), to, self.nr, depth)
 
     def turn(self, text: Text, source: str, stride: str, last: str | int, target: str, step: int, depth: str) -> None:
         text.put(f"call void @turn_{self.name}(ptr {source}, i64 {stride}, i64 {last}, ptr {target}, i64 {step}, i64 {depth})")
@@ -253,21 +240,17 @@ class Panels:
 
     def gather(self, text: Text, source: str, stride: str, step: str, target: str, count: str, start: str, stop: str, size: int) -> None:
         """target[k][j] = source[j * stride + k * step] for k in start..stop and j in 0..size, with the last of `count` columns repeated."""
-        head, after = text.fresh_label(), text.fresh_label()
-        text.put(f"br i1 {text.define(f'icmp slt i64 {start}, {stop}')}, label %{head}, label %{after}")
-        text.start(head)
-        last = text.define(f"sub i64 {count}, 1")
-        with CountedLoop(text, start, stop) as loop:
-            from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {step}"))
-            to = self.at(text, target, text.define(f"mul i64 {loop.index}, {size}"))
-            with CountedLoop(text, "0", str(size), GATHERED) as group:
-                for j in range(GATHERED):
-                    column = text.define(f"add i64 {group.index}, {j}")
-                    place = text.define(f"mul i64 {stride}, {self.smin(text, column, last)}")
-                    value = text.define(f"load {self.scalar}, ptr {self.at(text, from_, place)}")
-                    text.put(f"store {self.scalar} {value}, ptr {self.at(text, to, column)}")
-        text.jump(after)
-        text.start(after)
+        with only_if(text, text.define(f"icmp slt i64 {start}, {stop}")):
+            last = text.define(f"sub i64 {count}, 1")
+            with CountedLoop(text, start, stop) as loop:
+                from_ = self.at(text, source, text.define(f"mul i64 {loop.index}, {step}"))
+                to = self.at(text, target, text.define(f"mul i64 {loop.index}, {size}"))
+                with CountedLoop(text, "0", str(size), GATHERED) as group:
+                    for j in range(GATHERED):
+                        column = text.define(f"add i64 {group.index}, {j}")
+                        place = text.define(f"mul i64 {stride}, {self.smin(text, column, last)}")
+                        value = text.define(f"load {self.scalar}, ptr {self.at(text, from_, place)}")
+                        text.put(f"store {self.scalar} {value}, ptr {self.at(text, to, column)}")
 
     def pack_rows(self, text: Text, source: str, row: str, column: str, target: str, count: str, depth: str) -> None:
         """target[k][r] = source[r * row + k * column]: full contiguous columns are copied, contiguous rows transposed in

@@ -1,7 +1,7 @@
-"""The pass `split_complex`: after it, which follows differentiation, no value of a function is complex.
+"""The pass `split_complex`, which follows differentiation: after it, no value of a function is complex.
 
 Every complex value becomes two values of its shape, also where loops carry or save it. Parameters, results and updated variables are
-arrays of the caller, where the parts of a number are neighbours: they become real arrays with a last axis of size 2, which is the same
+arrays of the caller, where the parts of a number are adjacent: they become real arrays with a last axis of size 2, which is the same
 memory. Ops that move elements, or are linear with real coefficients, act on each part; `ir.ops.pairs` has the others.
 """
 
@@ -64,7 +64,7 @@ def part_type(type: TensorType) -> TensorType:
 
 
 def interleaved_type(type: TensorType) -> TensorType:
-    """A complex array as its caller holds it: parts that are neighbours."""
+    """A complex array as its caller stores it: the two parts of each number are adjacent."""
     return TensorType(real_dtype(type.dtype), (*type.shape, 2))
 
 
@@ -142,7 +142,7 @@ class _Splitting:
             return
         result = stmt.result
         if is_complex(result):
-            if not all(isinstance(part, Value | Literal) for part in out):  # rules evaluate what they compute of literals
+            if not all(isinstance(part, Value | Literal) for part in out):  # from literals, rules compute arrays
                 out = Pair(*map(self.standing, out))
             if any(part.type != part_type(result.type) for part in out):
                 raise VerifyError(f"{op.name}: the parts of {result.type} are {out[0].type} and {out[1].type}")
@@ -152,7 +152,7 @@ class _Splitting:
             self.renaming[result] = self.standing(out)
 
     def standing(self, x: Operand) -> Operand:
-        """The operand as the IR has it: an array becomes a constant."""
+        """The operand as an IR value: an array becomes a constant."""
         builder = current_builder()
         assert builder is not None
         return x if isinstance(x, Value | Literal) else builder.constant(x)

@@ -1,7 +1,7 @@
 """Moves conjugations from the results of Fourier transforms to their operands: conj(fft(x)) is the inverse transform of conj(x).
 
-Gradients conjugate both what goes into transforms and what comes out. The operand is computed by elementwise code, which the conjugation
-joins, or it is a conjugate already; a result would have to be read and written once more. Called by `passes.complex`.
+Gradients conjugate both the operands and the results of transforms. An operand is computed by elementwise code, which can also conjugate
+it, or it is a conjugate already; a result would have to be read and written once more. Called by `passes.complex`.
 """
 
 from __future__ import annotations

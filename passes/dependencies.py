@@ -28,8 +28,8 @@ from adjit.ir.types import TensorType
 from .rewrite import walk
 from .simplify.trips import known_trips
 
-LARGEST = 200_000_000  # entries of a pattern; beyond, it is as good as dense
-TRIPS = 64  # iterations of a loop that are followed
+LARGEST = 200_000_000  # entries of a pattern: a larger one counts as dense
+TRIPS = 64  # iterations of a loop that are analysed
 
 
 class Pattern:
@@ -54,7 +54,7 @@ class Pattern:
         return self.keys % self.columns
 
     def moved(self, source: Array) -> Pattern:
-        """Row r is that of `source[r]`; of none, if that is negative."""
+        """The pattern whose row r is row `source[r]` of this one, or empty if `source[r]` is negative."""
         first = source * self.columns
         starts, ends = np.searchsorted(self.keys, first), np.searchsorted(self.keys, first + self.columns)
         counts = np.where(source < 0, 0, ends - starts)
@@ -66,7 +66,7 @@ class Pattern:
         return Pattern(self.columns, self.keys[index] + np.repeat(shift, counts))
 
     def gathered(self, target: Array) -> Pattern:
-        """Row r is added to row `target[r]`."""
+        """The pattern in which row r of this one is added to row `target[r]`."""
         return Pattern.of(self.columns, target[self.rows], self.cols) if self.keys.size else self
 
 
@@ -75,7 +75,7 @@ def too_dense() -> UnsupportedError:
 
 
 def distinct(keys: Array) -> Array:
-    """Sorted, each once. A stable sort merges parts that are sorted already; np.unique hashes, which takes ten times as long."""
+    """The keys sorted, without duplicates. A stable sort merges sorted parts; np.unique hashes, which takes ten times as long."""
     keys = np.sort(keys, kind="stable")
     return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if keys.size else keys
 
@@ -161,7 +161,7 @@ class Dependencies:
         return None
 
     def move(self, stmt: Stmt, given: Sequence[Pattern]) -> Pattern | None:
-        """Evaluate the op on labels in place of elements: they say where each element of the result is from."""
+        """Evaluate the op on labels in place of elements: they show where each element of the result comes from."""
         op: Any = replace(stmt.op, value=0.0) if isinstance(stmt.op, Pad) else stmt.op
         labels, start, starts = [], 1, []
         for x in stmt.args:
@@ -221,7 +221,7 @@ class Dependencies:
             self.patterns[id(result)] = union(self.columns, patterns)
 
     def loop(self, stmt: Stmt) -> bool:
-        """The patterns of what a loop carries, iteration by iteration, until they no longer grow; False if they would take too long."""
+        """Find the patterns of a loop's carries, iteration by iteration, until they no longer grow; False if that would take too long."""
         body, count = stmt.blocks[-1], len(stmt.blocks[-1].results)
         if len(stmt.results) != count or not all(isinstance(r.type, TensorType) for r in stmt.results):
             return False  # it stores a stack
@@ -244,7 +244,7 @@ class Dependencies:
         return True
 
     def spread(self, stmt: Stmt, given: Sequence[Pattern]) -> Pattern:
-        """Every element depends on all that the operands depend on."""
+        """Every element of the results depends on everything that the operands depend on."""
         cols = distinct(np.concatenate([p.cols for p in given]))
         size = stmt.result.type.size
         if size * cols.size > LARGEST:

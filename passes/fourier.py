@@ -1,4 +1,4 @@
-"""How a Fourier transform of any length is composed of those that native code has; called by `passes.complex`.
+"""Composes Fourier transforms of any length from the lengths that native code supports; called by `passes.complex`.
 
 A length without large prime factors is one `fft_parts`: in two steps, unless the axis is short. Other lengths are convolutions with a
 chirp, by transforms of a larger size (Bluestein's algorithm).
@@ -19,8 +19,8 @@ from adjit.ir.ops.fft import Fft, FftParts, factors_of, is_smooth, tables_of, un
 from adjit.ir.ops.pairs import Pair
 from adjit.ir.types import DType
 
-SPLIT = 64  # elements from which an axis is cut in two, so that the passes of each step work on few numbers
-LEAST = 4  # the smallest part worth cutting off
+SPLIT = 64  # shorter axes are transformed in one step, longer ones in two: each step then works on few numbers
+LEAST = 4  # the smallest factor worth a step of its own
 
 
 def transformed(op: Fft, x: Operand) -> Operand:
@@ -44,7 +44,7 @@ def constant(array: Array, dtype: DType) -> Operand:
 
 
 def halves(n: int) -> tuple[int, int]:
-    """Two factors of n, as near to each other as they can be, the smaller first."""
+    """Two factors of n, as close to each other as possible, the smaller first."""
     small = next(d for d in range(math.isqrt(n), 0, -1) if n % d == 0)
     return small, n // small
 
@@ -89,7 +89,7 @@ def chirped(op: Fft, x: Operand) -> Operand:
 
 
 def good_size(least: int) -> int:
-    """The smallest size from `least` on that has no prime factors but 2, 3, 5 and 7, and is cut well."""
+    """The smallest size of at least `least` that native code transforms in steps of at most 8."""
     size = least
     while max(factors_of(size)) > 8:
         size += 1

@@ -1,14 +1,13 @@
-"""Starts large all-reduces where their operands are computed, and waits for them where they stood: the sum of one gradient travels while
-the next is computed.
+"""Splits large all-reduces: each starts where its operand is computed, and is waited for where it was written in the program. So one
+gradient is summed while the next is computed.
 
-Sums that do not fit into the cache, and that one `fuse` region alone reads, as the update of a variable does, are made by that region, a
-part at a time (`sum_deferred`): those that ranks of one machine make through shared memory are used while they are in the cache, and
-never stored. If all ranks run on one machine, with one thread each, and a product alone makes what is summed, as for the gradient of a
-weight, the region computes the product as well (`matmul_all_reduce`): each block of it goes from the cache to the other ranks, and neither
-the product nor the sum is stored.
+If a sum does not fit into the cache and only one `fuse` region reads it, such as the update of a variable, this region computes the sum
+part by part (`sum_deferred`). Ranks on one machine then sum through shared memory, and use each part while it is in the cache, without
+storing it. If all ranks run on one machine with one thread each, and the operand is a product, such as the gradient of a weight, the region
+computes the product too (`matmul_all_reduce`): other ranks get its blocks from the cache, and neither product nor sum is stored.
 
-All ranks compile the same statements, so the reductions start in the same order on all. None is moved across a statement that may fail or
-has an effect: a call that ends early should leave nothing under way.
+All ranks compile the same statements, so the reductions start in the same order on all of them. None is moved across a statement that may
+fail or has an effect: a call that ends early should leave none in progress.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from .fusion.hosts import Uses, joined
 from .rewrite import operands_read
 from .targeted import for_target
 
-LEAST = 1 << 16  # bytes: below, starting and waiting cost more than they hide
-MOST = 64  # reductions under way
+LEAST = 1 << 16  # bytes: for smaller operands, starting and waiting cost more than the overlap saves
+MOST = 64  # reductions in progress at a time
 
 
 @for_target

@@ -91,7 +91,7 @@ def verified(func: Func, after: str, known: dict[int, Stmt]) -> None:
 
 
 def late(name: str, module: str, registered: str = "", contained: tuple[str, ...] = ()) -> Pass:
-    """A pass that is imported once an op is (see `ir.ops.late`), or for programs that contain certain ops: it changes no others."""
+    """A pass that is imported only if the op `registered` is (see `ir.ops.late`), or if a program contains all ops in `contained`."""
 
     def run(func: Func) -> Func:
         if (registered and registered not in REGISTRY) or not all(func.block.contains(REGISTRY[op]) for op in contained):
@@ -140,6 +140,6 @@ OPTIMIZE = Pipeline(
     plan_buffers,
 )
 
-# What people read: the program before it is cut into kernels, with complex numbers as such.
+# For people to read: the program before it is divided into kernels, with complex numbers still in it.
 KERNELS = "unpack_small_arrays"  # the first pass that prepares native code; those before it simplify
 READABLE = Pipeline(*(each for each in list(OPTIMIZE.passes.values())[: list(OPTIMIZE.passes).index(KERNELS)] if each is not split_complex))

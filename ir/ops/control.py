@@ -85,7 +85,7 @@ class Loop(Region, abstract=True):
 
     def check_body(self, rules: Rules, stmt: Stmt, body: Block, params: Sequence[TensorType], carried: Sequence[TensorType]) -> None:
         if not self.has_schedule():
-            rules.fail(f'checkpoint={self.checkpoint!r}: it is "none", "sqrt", "binomial" or an iteration count')
+            rules.fail(f'checkpoint must be "none", "sqrt", "binomial" or a number of iterations, not {self.checkpoint!r}')
         rules.same_types(body.params, params, "the parameters of its body")
         rules.yields(body, carried, may_save=True)
         rules.same_types(stmt.results, [*carried, *(StackType(x.type) for x in body.saving)], "its results")

@@ -20,12 +20,12 @@ def value_and_grad_func(func: Func, wrt: Sequence[int] | None = None) -> Func:
     positions = [i for i, p in enumerate(func.params) if p.type.is_inexact] if wrt is None else list(wrt)
     for i in positions:
         if not -len(func.params) <= i < len(func.params):
-            raise GradientError(f"@{func.name} has {len(func.params)} parameters: there is no gradient by parameter {i}")
+            raise GradientError(f"@{func.name} has {len(func.params)} parameters: there is no parameter {i} to differentiate by")
         if not func.params[i].type.is_inexact:
-            raise GradientError(f"@{func.name}: parameter {i} is {func.params[i].type}: only floats have gradients")
+            raise GradientError(f"@{func.name}: parameter {i} is {func.params[i].type}; only floats have gradients")
     if not func.results or not func.results[0].type.is_inexact:
         kind = f"is {func.results[0].type}" if func.results else "is missing"
-        raise GradientError(f"@{func.name}: its first result {kind}: only floats have gradients")
+        raise GradientError(f"@{func.name}: its first result {kind}; only floats have gradients")
     target, sources = func.results[0], [func.params[i] for i in positions]
     with Builder(func.params) as builder:
         builder.stmts.extend(func.stmts)

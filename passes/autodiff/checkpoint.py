@@ -31,7 +31,8 @@ def segmented(stmt: Stmt) -> Stmt:
     assert isinstance(stmt.op, Loop)
     how = stmt.op.checkpoint
     if not stmt.op.has_schedule():
-        raise AdjitError(f'{stmt.op.name}: checkpoint={how!r}: it is "none", "sqrt", "binomial" or an iteration count').at(stmt.location)
+        expected = '"none", "sqrt", "binomial" or a number of iterations'
+        raise AdjitError(f"{stmt.op.name}: checkpoint must be {expected}, not {how!r}").at(stmt.location)
     if how == "none" or stmt.blocks[-1].saving:
         return stmt
     return _segmented_for(stmt, how) if stmt.op.counters else _segmented_while(stmt, how)

@@ -27,7 +27,7 @@ from adjit.ir.ops.stack import plus
 from .activity import reached
 from .reverse_regions import pull_back_branches, pull_back_loop
 
-# ops that keep a masked zero: others add it to something, or multiply it by a whole matrix
+# Ops whose derivatives keep a masked zero. Others add it to something, or multiply it by a whole matrix.
 KEEPING: tuple[type[Op], ...] = (Map, Reshape, Transpose, Slice, Flip, Sum, Gather, Concatenate)
 
 
@@ -140,11 +140,11 @@ class Sweep:
             for at in range(len(home) - 1, -1, -1):
                 if home[at].results and home[at].results[0] is stmt.results[0]:
                     return home, at
-        raise AdjitError(f"{stmt.op.name}: the builder that its adjoint goes to must hold the statement itself").at(stmt.location)
+        raise AdjitError(f"{stmt.op.name}: its adjoint must be emitted into a builder that contains the statement itself").at(stmt.location)
 
 
 def is_mask(stmt: Stmt) -> bool:
-    """Whether a statement gives zero cotangents to what it does not select. For a relu the resulting comparisons do not pay off."""
+    """Whether elements that a statement does not select get cotangent zero. False for a relu, where the comparisons do not pay off."""
     if isinstance(stmt.op, Maximum | Minimum):
         return not any(isinstance(a, Literal) and a.value == 0 for a in stmt.args)
     return isinstance(stmt.op, Where)
@@ -157,5 +157,5 @@ def adjoint_of(stmt: Stmt) -> AbstractContextManager[None]:
 
 
 def stored_as(value: Operand, total: Operand) -> Operand:
-    """Cotangents in the dtype of their value, if that is one of storage: sums and most derivatives are float32."""
+    """The cotangent in the dtype of its value, if that dtype is for storage only: sums and most derivatives are computed in float32."""
     return cast(total, value.type.dtype) if value.type.is_stored else total

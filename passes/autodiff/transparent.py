@@ -1,6 +1,6 @@
-"""Drops ops that only say what derivatives are (`custom_gradient`, `detach`, `assigned`): their results are operands of theirs.
+"""Drops ops that only affect derivatives (`custom_gradient`, `detach`, `assigned`): each result equals one of the operands.
 
-The first pass of the pipeline: derivatives have been taken by then. No other pass, and no native code, meets a transparent op.
+The first pass of the pipeline: derivatives have been taken by then. Other passes and code generation see no transparent op.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _dropped(stmts: tuple[Stmt, ...], renaming: Renaming) -> list[Stmt]:
             for result, value in zip(stmt.results, stmt.op.passed(stmt.args), strict=True):
                 renaming[result] = value
                 if isinstance(value, Value) and isinstance(result, Value) and value.name is None:
-                    value.name = result.name  # people know it by this one
+                    value.name = result.name  # the name that users know
             continue
         if stmt.blocks:
             stmt = stmt.replace(blocks=tuple(renaming.body(b, _dropped(b.stmts, renaming)) for b in stmt.blocks))

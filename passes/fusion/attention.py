@@ -31,7 +31,7 @@ from ..rewrite import like, operands_read
 from ..simplify.cleanup import rewrite_blocks
 
 MIN_SIDE = 32  # queries and keys: fewer weights are stored at no cost
-ROUNDINGS = 4  # by which two spellings of one factor, `x / c` and `x * (1 / c)`, may differ
+ROUNDINGS = 4  # rounding errors by which two forms of one factor, `x / c` and `x * (1 / c)`, may differ
 
 
 def fuse_attention(func: Func) -> Func:
@@ -59,7 +59,7 @@ def _is_wide(x: Operand) -> bool:
 
 
 class _Mismatch(Exception):
-    """The statements at hand are something else."""
+    """These statements are not attention."""
 
 
 class _Found(NamedTuple):
@@ -104,7 +104,7 @@ class _Adjoint(NamedTuple):
     """The adjoint of one attention: the cotangent of its result, and the products that it replaces."""
 
     d: Operand
-    first: Stmt  # that reads the cotangent
+    first: Stmt  # the first one that reads the cotangent
     by_q: list[Stmt]
     by_k: list[Stmt]
     by_v: list[Stmt]

@@ -51,7 +51,7 @@ def _component_axis(stmt: Stmt) -> tuple[Shape, int] | None:
 
 
 def _number(n: int) -> int:
-    """A size that is a number; 0 for one that is known only at run time, which has no number of components."""
+    """The size if it is a number; 0 if it is known only at run time."""
     return 0 if is_symbolic(n) else n
 
 

@@ -3,7 +3,8 @@
 `concatenate(x, y)` is `pad(x) + pad(y)` with -0.0 around them, which changes no bit of what is added to it. In each of the boxes into which
 the pads cut the domain, native code knows which of the two it reads, and adds nothing.
 
-Applied to parts that already exist in memory (others are computed in their places) if only elementwise statements read the result.
+Applied to parts that already exist in memory (others are computed directly inside the result) if only elementwise statements read the
+result.
 """
 
 from __future__ import annotations

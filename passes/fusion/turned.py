@@ -1,7 +1,7 @@
-"""Products that are only read with rows and columns exchanged are computed so: `(xᵀ b)ᵀ` becomes `bᵀ x`.
+"""Products that are only read transposed are computed transposed: `(xᵀ b)ᵀ` becomes `bᵀ x`.
 
-Adjoints of products with a transposed operand have this form. The other one is written as it is read, without a copy, and its right factor
-is contiguous. Products whose left factor is not a transposed view stay: their right factor would be one afterwards.
+Adjoints of products with a transposed operand have the first form. The second is written in the order in which it is read, without a copy,
+and its right factor is contiguous. Products whose left factor is not a transposed view stay: their right factor would become one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _rewritten(stmts: list[Stmt], outputs: set[int]) -> list[Stmt] | None:
         is_read_elsewhere = reads[id(product.result)] > 1 or id(product.result) in outputs
         if left is None or not _swaps(left) or is_read_elsewhere or product.args[1].type.rank != product.result.type.rank:
             continue
-        if id(left) in turned:  # a product by now, and no view
+        if id(left) in turned:  # a product by now, no longer a view
             continue
         other = like(stmt, Transpose(_swapped(product.args[1])), (product.args[1],))
         turned[id(product)] = []

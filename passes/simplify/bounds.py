@@ -64,7 +64,7 @@ def _masked(a: Interval | None, b: Interval | None) -> Interval | None:
     return None if mask is None else Interval(0, mask.high)
 
 
-# Of ops whose results are limited even if the range of an operand is unknown.
+# The same for ops whose results are limited even if the range of an operand is unknown.
 _LIMITED: dict[type[Op], Callable[[Interval | None, Interval | None], Interval | None]] = {Remainder: _remainder, BitwiseAnd: _masked}
 
 

@@ -1,8 +1,7 @@
-"""Bounds of indices are checked once: what reads or writes at indices that an earlier statement has checked, for axes of the same sizes,
-cannot fail.
+"""Checks the bounds of an index only once: statements that use it again, for axes of the same sizes, are marked as unable to fail.
 
-A gather in the forward part checks the indices of the scatter that is its adjoint. Without a failure at its end, a function may also update
-a variable in place. Runs after the passes that move statements.
+A gather in the forward part checks the indices of the scatter that is its adjoint. A function that cannot fail near its end may also update
+variables in place. Runs after the passes that move statements.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def check_once(func: Func) -> Func:
 class _Search:
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
-        self.known: set[object] = set()  # indices that are within bounds wherever the walk has got to
+        self.known: set[object] = set()  # indices known to be within bounds at the current statement
 
     def visit(self, block: Block) -> Block:
         outer, stmts = set(self.known), []

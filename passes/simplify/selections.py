@@ -1,7 +1,7 @@
 """A sort of which only the first or last few elements are used becomes a selection: `sort(x)[-k:]`, `argpartition(x, k)[:k]`.
 
-The order is used by slices of it, or by a gather of which there are only slices. All of them must be of the same part; if the rest is used
-as well, the sort stays.
+The sorted order may be read by slices, or by a gather that is itself only read by slices. All slices must select the same part; if the rest
+is used as well, the sort stays.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Position(NamedTuple):
 
 
 class Trips(NamedTuple):
-    """The values of a loop's counter: so many, from the first on."""
+    """The values of a loop's counter: `length` consecutive integers."""
 
     first: int
     length: int
@@ -42,7 +42,7 @@ class Trips(NamedTuple):
 
 
 class Sizes:
-    """Values of a program that are sizes, or follow from sizes, by id: numbers that may be known only when it runs."""
+    """Values of a program, by id, that are sizes or computed from sizes. They may be known only when the program runs."""
 
     def __init__(self) -> None:
         self.known: dict[int, int] = {}

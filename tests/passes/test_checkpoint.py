@@ -115,7 +115,7 @@ def test_any_number_of_trips(text: str, how: str, trips: int) -> None:
 
 
 def test_unknown_checkpoints_are_refused() -> None:
-    with pytest.raises(AdjitError, match=r'for: checkpoint=\'cubic\': it is "none", "sqrt", "binomial" or an iteration count'):
+    with pytest.raises(AdjitError, match=r'for: checkpoint must be "none", "sqrt", "binomial" or a number of iterations, not \'cubic\''):
         gradient(DECAY, ' {checkpoint="cubic"}')
 
 

@@ -1,8 +1,8 @@
 """Collectives of MPI, called from native code.
 
 Programs import routines with names and parameters of our own, which are the same for every MPI library, rank and number of ranks: their
-images can be cached and shared. The routines hold what differs, the library's handles and the width of its types, and are compiled in each
-process. Without MPI there is one rank, and they copy.
+images can be cached and shared. What differs (the library's handles, the width of its types) is in the routines, which are compiled in each
+process. Without MPI there is one rank, and the routines copy.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 PREFIX = routines.MPI
 PARAMETERS = "ptr, ptr, i64, i32"  # target, source, elements, root
 ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
-SLOTS = 64  # reductions that may be under way at the same time
-HERE = 1  # returned by `sum_deferred`: MPI has made the sums, which are at the source
+SLOTS = 64  # reductions that may be in progress at the same time
+HERE = 1  # returned by `sum_deferred`: MPI has computed the sums, which are at the source
 MOVE = "adjit_memmove"
 COPY = f"""  %same = icmp eq ptr %to, %from
   %all = mul i64 %n, {{itemsize}}
@@ -61,9 +61,9 @@ def call(kernel: LoopKernel, name: str, target: Window, source: Window, count: i
 
 
 def sum_deferred(kernel: LoopKernel, target: Window, source: Window, rows: int) -> None:
-    """Make the sums of so many rows at a time, and store them to the target, which may be a region that uses them.
+    """Sum `rows` rows at a time, and store the sums to the target, which may be a region that uses them.
 
-    All ranks come to the same parts, so none may leave in between: signals wait.
+    Every part is an exchange in which all ranks take part, so none may leave before the last: signals are checked afterwards.
     """
     type, looks = source.type, kernel.text.may_look
     rows = min(rows, type.shape[0])
@@ -99,7 +99,7 @@ def _summed(kernel: LoopKernel, buffer: Window, source: Window, total: int) -> s
 
 
 def addresses(names: Sequence[str], target: Target) -> dict[str, int]:
-    """Where the routines are."""
+    """The addresses of the routines."""
     plain = Target(target.triple, target.cpu, target.features)
     return {name: (_block_routine if blocks.is_routine(name) else _routine)(name, plain) for name in names}
 
@@ -169,7 +169,7 @@ def _requests() -> Requests:
 
 
 def settle(target: Target) -> None:
-    """Wait for reductions that a call has started and, since it was interrupted, not finished: they would write to memory in use."""
+    """Wait for reductions that an interrupted call has started but not finished: they would write to memory in use."""
     if not _requests.is_made():
         return
     for slot in _requests().pending():
@@ -185,7 +185,7 @@ def prepare(target: Target) -> None:
 
 
 def calling(name: str, ranks: World, called: str = "") -> str:
-    """A routine that calls MPI, on the communicator of all ranks; it may be `called` otherwise."""
+    """A routine that calls MPI, on the communicator of all ranks. `called`: its name, if that is not `name`."""
     collective, _, dtype = name.removeprefix(PREFIX).partition(".")
     function, order = CALLS[collective]
     mpi = ranks.mpi

@@ -32,7 +32,7 @@ LARGE, HUGE = 1 << 18, 1 << 26  # bytes of a result whose buffers are kept for t
 MANY, PART = 1 << 20, 1 << 14  # if all results together are this large, those of `PART` bytes too: the allocator gives their memory back
 KEPT = 2  # buffers of each: the caller often holds one result while the next is computed
 MAIN = "adjit_main"
-TOO_SMALL = -4  # nothing has happened yet: the arena is too small, or the sizes are so large that this has to be computed here
+TOO_SMALL = -4  # nothing has happened yet: the arena is too small, or the sizes are so large that only Python can compute what is needed
 LIMIT = 1 << 47  # bytes: more than any memory
 RAISED = -3  # a Python function that native code called has raised; see `Raised`
 
@@ -52,7 +52,7 @@ class Native:
     def __init__(
         self, func: Func, image: Image, texts: Callable[[], list[str]], target: Target, hosts: Mapping[str, ctypes._FuncPointer]
     ) -> None:
-        """`func` is the one that was traced, or what became of it; `hosts` are Python functions that native code calls."""
+        """`func`: the Func as traced, or after the passes; `hosts`: Python functions that native code calls."""
         self.name = func.name
         self.target = target
         self.failures = image.failures
@@ -98,7 +98,7 @@ class Native:
         if self.symbols:
             return self._call_sized(arrays)
         results = [np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool) for t, _, pool in self._results]
-        if len(arrays) + len(results) != self._count:  # native code would use what lies behind the table
+        if len(arrays) + len(results) != self._count:  # native code would read beyond the end of the table
             raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
         table = (ctypes.c_void_p * self._count)(*[a.__array_interface__["data"][0] for a in (*arrays, *results)])
         try:
@@ -186,7 +186,7 @@ class Native:
 
     def _raise(self, code: int, details: list[int]) -> None:
         if self.exchanges:
-            from . import collectives  # noqa: PLC0415 - brings in the code generator, which programs from the disk do without
+            from . import collectives  # noqa: PLC0415 - imports the code generator, which programs from the disk cache do not need
 
             collectives.settle(self.target)
         if code == signals.INTERRUPTED:
@@ -195,7 +195,7 @@ class Native:
             error, raised.error = raised.error, None
             raise error
         if code == routines.OUT_OF_MEMORY:
-            raise MemoryError(f"@{self.name}: no memory to save what the backward pass of a loop needs; give the loop a checkpoint=")
+            raise MemoryError(f"@{self.name}: not enough memory for what a loop saves for its backward pass; use checkpoint= for the loop")
         failure = self.failures[code - 1]
         raise failure.error(failure.message.format(*map(Detail, details))).at(failure.location)
 
@@ -247,7 +247,7 @@ def recycled(type: TensorType, pool: deque[Array]) -> Array:
 
 
 def is_free(taken: list[Array]) -> bool:
-    """Whether only the list refers to the buffer in it. A local variable counts or not, as Python's compiler likes (3.14); an item does."""
+    """Whether only the list refers to the buffer in it. Items of lists always count as references; from 3.14 on, variables may not."""
     return sys.getrefcount(taken[0]) == 2  # the list, and the argument
 
 
@@ -273,13 +273,13 @@ def any_sized(dtype: DType, pool: deque[Array] | None, shape: tuple[int, ...], n
 
 
 def addresses(names: Sequence[str], target: Target) -> dict[str, int]:
-    """Where the routines are that a program imports."""
+    """The addresses of the routines that a program imports."""
     of_blas = [name for name in names if name.startswith(blas.PREFIX)]
     of_mpi = [name for name in names if routines.is_of_mpi(name)]
     found = library.addresses((name for name in names if name not in of_blas and name not in of_mpi), target)
     found |= {name: blas.addresses(target)[name] for name in of_blas}
     if not of_mpi:
         return found
-    from . import collectives  # noqa: PLC0415 - brings in the code generator, which programs from the disk do without
+    from . import collectives  # noqa: PLC0415 - imports the code generator, which programs from the disk cache do not need
 
     return found | collectives.addresses(of_mpi, target)

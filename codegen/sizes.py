@@ -23,7 +23,7 @@ OPCODES: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mu
 
 
 def native_size(n: int) -> int:
-    """A size as the code generator computes with it. A size that is known only at run time passes for an `int` wherever it may be one."""
+    """A size as the code generator computes with it: an `int`, or an expression, which is typed as an `int` although it is none."""
     return cast(int, n.expr) if type(n) is Size else n
 
 

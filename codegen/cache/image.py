@@ -22,7 +22,7 @@ from ..llvm import binding
 from ..llvm import toolchain as llvm
 from . import disk as cache
 
-ROOMS = ("ir", "passes", "codegen")  # packages whose source determines the code for a traced Func
+PACKAGES = ("ir", "passes", "codegen")  # packages whose source determines the code for a traced Func
 
 
 class Failure(NamedTuple):
@@ -125,7 +125,7 @@ def sources() -> str | None:
     """The version of adjit, from the sizes and modification times of its source files; None if it is not installed as files."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
-        return "\n".join(sorted(line for room in ROOMS for line in _files(os.path.join(root, room))))
+        return "\n".join(sorted(line for package in PACKAGES for line in _files(os.path.join(root, package))))
     except OSError:
         return None
 

@@ -5,7 +5,7 @@ or takes references: the GIL is held, so the objects cannot change meanwhile.
 """
 
 TEXT = """
-; whether an argument is what its record says: its data go to a place among the buffers, itself (null for an int) among the objects
+; whether an argument matches its record; if so, stores the address of its data in %buffer and the object (null for an int) in %array.at
 define internal i1 @argument(ptr %object, ptr %record, ptr %route, ptr %scratch, ptr %buffer, ptr %array.at, ptr %sizes) nounwind {
 entry:
   %too.large.at = alloca i32
@@ -13,7 +13,7 @@ entry:
   %descr = load ptr, ptr %record
   %wants.number = icmp eq ptr %descr, null
   br i1 %wants.number, label %python, label %array
-python: ; a number of Python: the record has its class
+python: ; a Python number: the record has its class
   %class = item %record[1]
   %is.number = icmp eq ptr %type, %class
   br i1 %is.number, label %value, label %no
@@ -44,7 +44,7 @@ wrapped:
   %is.tensor = icmp eq ptr %type, %tensor
   br i1 %is.tensor, label %inside, label %scalar
 scalar:
-  %scalar.class = item %record[3] ; of an array without axes, or null
+  %scalar.class = item %record[3] ; the class of NumPy scalars accepted in place of an array without axes, or null
   %is.scalar = icmp eq ptr %type, %scalar.class
   br i1 %is.scalar, label %inside.object, label %no
 inside:
@@ -80,7 +80,7 @@ compare:
   %m = word %wanted[%axis]
   %equal = icmp eq i64 %n, %m
   br i1 %equal, label %same, label %other
-other: ; a negative number stands for a size that is known only now: ~0 for the first one
+other: ; a negative number stands for a size that is known only at each call: ~0 for the first one
   %symbolic = icmp slt i64 %m, 0
   br i1 %symbolic, label %symbol, label %no
 symbol:
@@ -117,11 +117,11 @@ no:
   ret i1 false
 }
 
-; an argument, or a part of one, as the next nodes say: its arrays are put behind those that are there already. False when it is something
-; else. The state is the next node, the number of buffers, and where the sizes go that are known only now.
+; matches an argument, or a part of one, with the next nodes, and appends its arrays to the buffers; false if it does not match. The state
+; consists of the next node, the number of buffers, and the address for the sizes that are known only at each call.
 define internal i1 @take(ptr %object, ptr %state, ptr %buffers, ptr %objects, ptr %scratch, ptr %route) nounwind {
 entry:
-  %place = alloca [2 x i64], align 16 ; in a dict, and the key there
+  %place = alloca [2 x i64], align 16 ; a position in a dict, and the key there
   %node = load ptr, ptr %state
   %next = getelementptr i64, ptr %node, i64 RECORD
   store ptr %next, ptr %state
@@ -182,7 +182,7 @@ item.fine:
 dict:
   %is.dict = icmp eq ptr %type, @adjit_dict_type
   br i1 %is.dict, label %dict.kind, label %no
-dict.kind: ; where all keys are plain strings, finding one runs no Python code
+dict.kind: ; if all keys are plain strings, looking one up runs no Python code
   %table = field %object[DICT_KEYS]
   %kind.at = getelementptr i8, ptr %table, i64 KEYS_KIND
   %kind = load i8, ptr %kind.at

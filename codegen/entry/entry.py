@@ -81,8 +81,8 @@ class Header(enum.IntEnum):
     BUSY = 12  # whether a call that has released the GIL is using the arena
     USED = 13  # whether it was used since Python last asked
     SYMBOLS = 14  # number of sizes that are known only at each call
-    SIZES_AT = 15  # where these go among the buffers; the capacity of the arena and a word follow them
-    RANGES = 16  # the least and the greatest value of each
+    SIZES_AT = 15  # the index of the first of them among the buffers; the capacity of the arena and a word follow them
+    RANGES = 16  # the smallest and the largest value of each
     CAPACITY = 17  # bytes of the arena
     LACKING = 18  # whether a call would have needed more
     QUICK_UP_TO = 19  # calls keep the GIL if no size that is known only at each call is larger
@@ -371,13 +371,13 @@ def _new_function() -> Any:
 
 
 def is_ready() -> bool:
-    """Whether functions can get an entry without waiting: it is loaded, on the disk, or compiled by now."""
+    """Whether functions can get an entry without waiting: it is loaded, on disk, or compiled already."""
     return _library.is_made() or _on_disk() is not None or (begin.is_made() and begin().is_done())
 
 
 @once
 def begin() -> Later[list[llvm.Object]]:
-    """Start compiling the entry: it takes longer than a small function, and the first call of a function does without."""
+    """Start compiling the entry: it takes longer than a small function, and the first call of a function does not need it."""
     later = Later(lambda: [image.routine(*part, current(), level) for part, level in zip(_parts(), LEVELS, strict=True)])
     atexit.register(later.wait)  # LLVM must not be running when its library is unloaded
     return later

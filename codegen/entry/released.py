@@ -35,7 +35,7 @@ HOLD = EACH.replace("NAME", "adjit_hold_each").replace("CHANGE", "Py_IncRef")
 DROP = EACH.replace("NAME", "adjit_drop_each").replace("CHANGE", "Py_DecRef")
 
 RUN = """
-; the locks of the variables that a call writes to: `holder` is the thread, or zero
+; sets the holder of the locks of all variables that a call writes to: the thread, or zero
 define internal void @set_holders(ptr %records, i64 %count, i64 %holder) nounwind {
 entry:
   br label %next
@@ -60,7 +60,7 @@ over:
   ret void
 }
 
-; run the native code without the GIL: meanwhile the arrays are held, and so are the locks of what it writes to
+; runs the native code without the GIL, holding references to the arrays and the locks of the variables that it writes to
 define i64 @adjit_run_released(ptr %route, ptr %buffers, ptr %objects, i64 %count, ptr %variables) nounwind {
 entry:
   %main = item %route[MAIN]
@@ -79,7 +79,7 @@ entry:
   call void @PyEval_RestoreThread(ptr %thread)
   call void @set_holders(ptr %variables, i64 %variable.count, i64 0)
   call void @adjit_drop_each(ptr %objects, i64 %count)
-  store i64 0, ptr %busy.at ; after what may run Python code: the error record is still to be read
+  store i64 0, ptr %busy.at ; last, since the calls above may run Python code, and the error record is read after this
   ret i64 %code
 }
 """

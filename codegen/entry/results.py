@@ -1,7 +1,7 @@
 """The part of the native entry that builds the return value of a call, as LLVM text (see `text.py`)."""
 
 TEXT = """
-; a tensor around an array, which it takes over; null when there is no memory
+; a new tensor that takes over an array; null if there is no memory
 define internal ptr @wrap(ptr %array, ptr %record, ptr %route) nounwind {
 entry:
   %type = item %route[TENSOR_CLASS]
@@ -21,14 +21,14 @@ set.type:
   %type.at = getelementptr i8, ptr %tensor, i64 %type.slot
   store ptr %its.type, ptr %type.at
   br label %done
-done: ; without a type, which depends on sizes that are known only now, Python finds it when it is asked for
+done: ; a type that depends on sizes known only at the call is not set here: Python determines it when it is needed
   ret ptr %tensor
 none:
   call void @Py_DecRef(ptr %array)
   ret ptr null
 }
 
-; the shape of a result: for each axis, a number and the factors of the sizes that are known only now
+; the shape of a result; its formula has, for each axis, a number and the factors of the sizes that are known only at each call
 define internal void @shape(ptr %formulas, i64 %rank, ptr %sizes, i64 %symbols, ptr %dims) nounwind {
 entry:
   br label %axis
@@ -63,8 +63,8 @@ over:
   ret void
 }
 
-; a result, or a part of one, as the next nodes say; null when there is no memory. The state is the next node and the number of arrays that
-; are in tensors already.
+; builds a result, or a part of one, according to the next nodes; null if there is no memory. The state consists of the next node and the
+; number of arrays that are in tensors already.
 define internal ptr @give(ptr %state, ptr %arrays, ptr %records, ptr %route) nounwind {
 entry:
   %node = load ptr, ptr %state

@@ -101,7 +101,7 @@ first:
   %routes = item %head[1]
   %any = icmp ne ptr %routes, null
   br i1 %any, label %own, label %python
-own: ; routes that are exchanged meanwhile live until this call is over
+own: ; routes that are replaced meanwhile live until this call is over
   %owner = item %routes[0]
   %route.count = word %routes[1]
   %most = word %routes[2] ; buffers of any route
@@ -116,7 +116,7 @@ own: ; routes that are exchanged meanwhile live until this call is over
   %checks = item %routes[3]
   %checks.end = item %routes[4]
   br label %check
-check: ; names outside of the function are bound to what they were bound to when it was traced
+check: ; whether names outside of the function are still bound to the same objects as when it was traced
   %c = phi ptr [%checks, %own], [%c.next, %check.look]
   %checked = icmp eq ptr %c, %checks.end
   br i1 %checked, label %try, label %check.look
@@ -317,7 +317,7 @@ run.any:
 released:
   %code.released = call i64 @adjit_run_released(ptr %route, ptr %buffers, ptr %objects, i64 %after.variables, ptr %node)
   br label %ran
-quick: ; no other Python code runs until it is over: the record says so, from the beginning for programs that are always quick
+quick: ; the GIL is held, which the error record says; for programs that are always quick, it was set when the route was created
   %main = item %route[MAIN]
   %arena = item %route[ARENA]
   %error = item %route[DETAILS]
@@ -328,11 +328,11 @@ ran:
   switch i64 %code, label %failed [i64 0, label %finish
                                    i64 TOO_SMALL, label %small
                                    i64 INTERRUPTED, label %interrupted]
-small: ; Python runs it in a larger arena, and gives the route one as large
+small: ; Python makes the call with a larger arena, and then gives the route one of that size
   %lacking.at = getelementptr i64, ptr %route, i64 LACKING
   store i64 1, ptr %lacking.at
   br label %failed
-failed: ; nothing has changed: Python does it again, and raises the error
+failed: ; nothing has changed: Python makes the call again, and raises the error
   call void @adjit_drop_each(ptr %arrays, i64 %result.count)
   br label %leave
 interrupted:

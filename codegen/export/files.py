@@ -62,13 +62,13 @@ def _compiler(target: Target) -> list[str]:
         if shutil.which(name):
             return [name]
     raise UnsupportedError(
-        f"export: a shared library is linked by a C compiler for {machine}, and there is no {' or '.join(candidates)}; "
-        "install one, name it in the environment variable CC, or export a .o or .a, which needs no compiler"
+        f"export: linking a shared library needs a C compiler for {machine}, but {' or '.join(candidates)} was not found; "
+        "install one, name one in the environment variable CC, or export a .o or .a file, which needs no compiler"
     )
 
 
 def write(path: str, content: bytes | str) -> str:
-    """Write a file; whoever reads it meanwhile sees the old content or the new."""
+    """Write a file atomically: others see either the old or the new content."""
     data = content.encode() if isinstance(content, str) else content
     made = f"{path}.{os.getpid()}.{threading.get_ident()}"
     try:

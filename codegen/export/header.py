@@ -22,7 +22,7 @@ HEAD = """\
 extern "C" {{
 #endif
 
-/* Working memory of a call, at any address: set it to zero before the first call, and give it to one call at a time.
+/* The working memory of a call, at any address: set it to zero before the first call, and use it for one call at a time.
  * Threads that call at the same time need an arena {each}. */
 #define {upper}_ARENA_BYTES {arena_bytes}
 """

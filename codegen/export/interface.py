@@ -62,7 +62,7 @@ def in_pairs(type: TensorType) -> TensorType:
 
 
 class Slot(NamedTuple):
-    """An argument or a result. Its type, and that of a field, is one of `in_pairs`."""
+    """An argument or a result. Types of slots and fields are as C sees them (`in_pairs`)."""
 
     name: str
     type: TensorType
@@ -162,7 +162,7 @@ def message(failure: Failure) -> bytes:
 
 
 def with_integers(text: str) -> str:
-    """A message with the places of its numbers (`Detail`): code without Python shows integers, and dots for others."""
+    """A message whose `Detail` placeholders suit code without Python: integers are numbered, and other numbers become dots."""
     shown = count()
 
     def place(found: re.Match[str]) -> str:
@@ -177,7 +177,7 @@ def is_identifier(name: str) -> bool:
 
 
 def check_name(name: str) -> str:
-    """The given name of the function, which is the prefix of all symbols."""
+    """Check the name that the user gave the function, and return it: it is the prefix of all symbols."""
     if not is_identifier(name) or name in LIBRARY:
         raise UnsupportedError(f"{name!r} cannot be the name of a C function; give another as name=")
     return name

@@ -176,7 +176,7 @@ def _is_float(interface: Interface) -> bool:
 
 
 def _normal(signature: str) -> str:
-    """The same type in one spelling."""
+    """A signature in its normal form."""
     plain = re.sub(r"\b(const|unsigned char)\b", lambda m: "" if m[0] == "const" else "uint8_t", signature)
     for name, meaning in (("npy_intp", "intptr_t"), ("Py_ssize_t", "intptr_t"), ("int32_t", "int")):
         plain = re.sub(rf"\b{name}\b", meaning, plain)

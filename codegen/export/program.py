@@ -19,7 +19,7 @@ from .interface import Interface, message
 
 
 class Program(NamedTuple):
-    """The texts of a program without its public functions, and what these have to know."""
+    """The texts of a program without its public functions, and what these need to know."""
 
     texts: list[str]
     level: int  # of LLVM's back end
@@ -29,7 +29,7 @@ class Program(NamedTuple):
 
 
 def refuse_python(block: Block) -> None:
-    """Raise an error for what needs Python or MPI, with the user's line."""
+    """Raise an error that names the user's line if a statement needs Python or MPI."""
     for stmt in block.stmts:
         if stmt.op.calls_python:
             raise UnsupportedError("export: print needs Python; remove it, or return what it prints").at(stmt.location)
@@ -54,6 +54,6 @@ def program(func: Func, target: Target) -> Program:
 def object_code(
     made: Program, interface: Interface, constants: Sequence[Array], target: Target, more: Sequence[str] = (), kept: Sequence[str] = ()
 ) -> bytes:
-    """An object file with the public functions. `more` are texts of what the target lacks, `kept` the symbols that only LLVM refers to."""
+    """An object file with the public functions. `more`: texts of routines that the target lacks; `kept`: symbols that LLVM refers to."""
     texts = [*made.texts, wrapper.text(interface, constants, made.has_release), *more]
     return whole.compiled(texts, target, made.level, [*wrapper.public(interface), *kept])

@@ -24,7 +24,7 @@ def named(name: str, threads: int) -> Target:
     elif name == WASM:
         target = Target("wasm32-unknown-unknown", "generic", WASM_FEATURES, 16, 16, fma=False, rounding=True)
     else:
-        raise UnsupportedError(f"export: there is no target {name!r}; choose one of {', '.join(NAMES)}")
+        raise UnsupportedError(f"export: unknown target {name!r}; choose one of {', '.join(NAMES)}")
     if threads > 1 and not has_threads(target.triple):
-        raise UnsupportedError(f"export: threads={threads} is not possible for {name}, which has no thread pool; use threads=1")
+        raise UnsupportedError(f"export: threads={threads} is not supported for {name}, which has no thread pool; use threads=1")
     return target._replace(threads=threads, hosted=False)

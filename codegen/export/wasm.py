@@ -1,8 +1,8 @@
-"""WebAssembly without a linker: LLVM's object file of a single module, made a module that can be run.
+"""WebAssembly without a linker: LLVM's object file becomes a module that can be run.
 
 In the object file, code refers to functions, table entries and addresses by numbers that a linker would move. With only one object there
-is nothing to move: these numbers are right if the data is at address 0. So what remains is to define what the object imports (memory,
-stack pointer, table of functions) and to export the public symbols. The data is followed by the stack, and that by the static buffers:
+is nothing to move: these numbers are right if the data is at address 0. It remains to define what the object imports (memory, stack
+pointer, table of functions) and to export the public symbols. The data is followed by the stack, and that by the static buffers:
 arguments, state, results and arena, whose sizes are known. Memory for the stacks of loops is added at the end.
 """
 
@@ -66,7 +66,7 @@ def module(made: Program, interface: Interface, constants: Sequence[Array], targ
 
 
 def _reserved(text: str) -> int:
-    """Bytes of the stack slots of all functions: no function is active twice, so a call never has more."""
+    """The total size of the stack slots of all functions, in bytes: no function is recursive, so a call never needs more."""
     scalars = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "float": 4, "ptr": 4}
     found = re.findall(r"= alloca (?:\[(\d+) x )?<?(?:(\d+) x )?(\w+)", text)
     return sum(int(count or 1) * int(lanes or 1) * scalars.get(kind, 8) + ALIGNMENT for count, lanes, kind in found)

@@ -1,6 +1,6 @@
-"""Object files of WebAssembly: what LLVM makes of one module, read, and completed to a module that can be run.
+"""Reads the WebAssembly object file that LLVM makes of one module, and completes it to a module that can be run.
 
-See `wasm.py` for what is missing, and why nothing needs to be moved.
+See `wasm.py` for what an object file lacks, and why nothing needs to be moved.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ObjectFile:
                 self.functions[name] = index
 
     def finished(self, public: Sequence[str], stack: int, pages: int) -> bytes:
-        """The module: a stack that ends at an address, and so many pages of memory."""
+        """The finished module. `stack`: the address at which the stack ends; `pages`: the size of its memory."""
         addresses = [self.data[name] for name in public if name in self.data]
         exports = [_name("memory") + bytes([MEMORY_KIND, 0])]
         count = 1  # the stack pointer is the first global
@@ -194,7 +194,7 @@ def _leb(number: int) -> bytes:
 
 
 def _signed_leb(number: int) -> bytes:
-    """Of an address, as an i32."""
+    """An address as a signed i32 in LEB128."""
     out = bytearray()
     while True:
         byte, number = number & 127, number >> 7

@@ -22,7 +22,7 @@ from ..main import stacks
 from ..native import MAIN
 from .interface import ALIGNMENT, RECORD, SIGNED, UNSIGNED, Interface
 
-NO_MEMORY = b"there is no memory to save what the backward pass of a loop needs"
+NO_MEMORY = b"not enough memory for what a loop saves for its backward pass"
 
 ALIGN = f"""
 define internal ptr @adjit_aligned(ptr %arena) nounwind {{
@@ -155,7 +155,7 @@ def _main(interface: Interface, constants: int) -> str:
 
 
 def argument_pointer(lines: list[str], type: TensorType, name: str) -> str:
-    """Where an argument is: a scalar has to be stored first."""
+    """The address of an argument; a scalar is stored on the stack first."""
     if type.shape != ():
         return f"%{name}"
     kind = memory_type(type.dtype)

@@ -48,7 +48,7 @@ class Budget:
         text.put(f"store i64 {PIECE}, ptr {self.left}")
 
     def spend(self, instructions: str) -> None:
-        """Check for signals if so many more than the budget have been executed."""
+        """Take this many instructions from the budget; check for signals if nothing is left."""
         text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
         left = text.define(f"sub i64 {text.define(f'load i64, ptr {self.left}')}, {instructions}")
         text.put(f"store i64 {left}, ptr {self.left}")

@@ -94,10 +94,10 @@ def outlined(
 
 
 def _run_sized(kernel: Kernel, name: str, table: str, total: Expr, rows: Sizing, slot: int, stop: str) -> str:
-    """Run chunks of as many rows as the plan would have for these sizes, which the chunks find in a slot of their table.
+    """Run chunks with as many rows as `rows` chooses for the sizes of the call; chunks read that number from a slot of their table.
 
-    All rows are one chunk, unless several threads pay off: that is called directly, since it is often in the loop of a program. Returns
-    the number of chunks.
+    All rows are one chunk unless several threads pay off. This chunk is called directly, since the call is often in a loop of the program.
+    Returns the number of chunks.
     """
     text = kernel.text
     text.declares |= {f"declare i64 @llvm.{name}.i64(i64, i64)" for name in ("smin", "smax")}
@@ -131,7 +131,7 @@ def _run_sized(kernel: Kernel, name: str, table: str, total: Expr, rows: Sizing,
 
 
 def _runner(kernel: Kernel, chunks: str) -> str:
-    """The routine that runs so many chunks: a single one needs no other threads."""
+    """The routine that runs this number of chunks: a single one needs no other threads."""
     text, names = kernel.text, [library.runner(kernel.threads), library.runner(1)]
     kernel.imports.update(names)
     text.declares |= {f"declare void @{name}({library.RUNNER})" for name in names}

@@ -32,7 +32,7 @@ class RegionBody:
     reduced: dict[int, int]
     pads: dict[int, int]  # result of a pad -> number of the pad
     numbers: Taken
-    beyond: frozenset[int] = frozenset()  # pads whose operand is not read, but the constant around it
+    beyond: frozenset[int] = frozenset()  # pads of which only the constant is read, not the operand
 
     def outside(self, pads: frozenset[int]) -> RegionBody:
         return replace(self, beyond=pads)

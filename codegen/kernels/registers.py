@@ -225,7 +225,7 @@ class RegisterKernel(LoopKernel):
             self.values[id(param)] = phi
 
     def poll(self, trip: Reg, body: Block) -> None:
-        """Check for Ctrl-C every so many iterations."""
+        """Check for Ctrl-C, once in a number of iterations."""
         if not self.target.hosted:
             return
         text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
@@ -307,7 +307,7 @@ class RegisterKernel(LoopKernel):
         return at
 
     def check(self, stmt: Stmt, wrong: str, value: Reg) -> None:
-        """Fail if a value compares so with the length of the statement's stack, unless its maker guarantees that it does not."""
+        """Fail if the comparison `wrong` of a value with the length of the statement's stack holds, unless the op is known not to fail."""
         if effects(stmt).fails:
             assert isinstance(stmt.op, CheckedStackOp)
             self.error = stmt.op.error

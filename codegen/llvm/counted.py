@@ -14,7 +14,7 @@ UNKNOWN = 1024  # assumed trip count of a loop whose bounds are registers
 class CountedLoop:
     """`for i = start; i < stop; i += step`, for at least one iteration; values can be carried from one iteration to the next.
 
-    A long loop checks for signals, if its text may.
+    A long loop checks for signals, if the function may (`Text.may_look`).
 
     with CountedLoop(text, "0", "10") as loop:
         total = loop.carry("float", "0.0")      # before anything else in the body

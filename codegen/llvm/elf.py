@@ -25,7 +25,7 @@ class Section(NamedTuple):
 
 
 class Symbol(NamedTuple):
-    """A symbol: its section, and where in it what it names lies."""
+    """A symbol: its section, and its offset and size there."""
 
     name: str
     kind: int
@@ -42,7 +42,7 @@ class Placed(NamedTuple):
 
 
 class Elf:
-    """An object file. Anything that is not one has no sections."""
+    """An object file. Other data count as a file without sections."""
 
     def __init__(self, code: bytes) -> None:
         self.code = code

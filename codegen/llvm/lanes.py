@@ -76,7 +76,7 @@ class Text:
         self._count = 0
 
     def locate(self, location: Location | None) -> Location | None:
-        """Instructions from now on come from this line of the user's, if lines are recorded. Returns the line before."""
+        """Attribute the following instructions to this line of the user's source, if lines are recorded. Return the previous line."""
         lines = self.lines
         if not isinstance(lines, Marked):
             return None

@@ -21,7 +21,7 @@ END_SEQUENCE, SET_ADDRESS = 1, 2  # extended opcodes
 
 
 class LineRow(NamedTuple):
-    """From this place in a section on, up to the next row, instructions come from this line. Line 0: from none in particular."""
+    """Instructions from this offset of a section, up to that of the next row, come from this line; line 0 is no line in particular."""
 
     section: int
     offset: int

@@ -1,12 +1,12 @@
-"""Native objects that no interrupt can lose.
+"""Native objects that are not lost if an interrupt occurs.
 
 Ctrl-C raises KeyboardInterrupt between any two instructions of Python code that the main thread runs: when a C function has returned a new
-object and nobody has stored it yet, or in the middle of the `__del__` or `finally` that was about to free it. Most of the time it comes as
-a long call of C returns, so linking and compiling lost what they had made; and a library that is lost keeps its whole linker.
+object that is not stored yet, or in the middle of the `__del__` or `finally` that was about to free it. Usually it is raised when a long
+call of C returns, so the results of linking and compiling would be lost; and a library that is lost keeps its whole linker alive.
 
-Python only looks for signals while it interprets instructions. So the steps that must not be torn apart are one call of C each: calling the
-function and storing what it returns; noting that an owner is gone; taking an object off the list and freeing it. What lies between them may
-be interrupted and is done again later.
+Python only looks for signals while it interprets instructions. So each of the steps that must not be interrupted is one call of C: calling
+the function and storing its result; noting that an owner is gone; taking an object off the list and freeing it. Interrupts between these
+steps are harmless: the rest is done later.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def free() -> None:
 
 
 def _free_now(_: object, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-    """An owner has gone. Python would report an interrupt that comes now, and go on: Ctrl-C would do nothing."""
+    """Called when an owner is gone. Python would only report an interrupt that occurs here, and continue: Ctrl-C would have no effect."""
     try:
         if not is_finalizing():  # at the end, the process gives everything back
             free()

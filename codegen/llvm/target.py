@@ -1,4 +1,4 @@
-"""The machine for which this process generates code: its own, or a lesser one named by the environment.
+"""The machine for which this process generates code: its own, or a less capable one named by the environment.
 
     ADJIT_TARGET        host (the default); x86-64, x86-64-v2, x86-64-v3 or x86-64-v4; generic on other architectures
     ADJIT_VECTOR_BYTES  16, 32 or 64: the width of vectors, instead of the target's own

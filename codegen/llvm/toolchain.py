@@ -33,7 +33,7 @@ LEVEL = 2  # of LLVM's back end, unless a module is very large
 LINES_AT_LEVEL_2 = 6_000
 LINES_AT_LEVEL_1 = 60_000
 LIBRARY = "libllvmlite.so"
-LIBRARIES = 256  # that one linker links
+LIBRARIES = 256  # maximum number of libraries that one linker links
 
 _serial = itertools.count()
 _lock = new_lock()
@@ -135,7 +135,7 @@ def _parsed(text: str, target: Target) -> Iterator[Any]:
     with llvm_lock:
         context = Owned(function("ContextCreate"), (), function("ContextDispose"))
     module = call("ParseAssembly", context, text.encode(), message := _Message())
-    if not module or call("VerifyModule", module, message := _Message()):  # it would abort the process further on
+    if not module or call("VerifyModule", module, message := _Message()):  # invalid IR would abort the process later
         raise AdjitError(f"the code generator made invalid LLVM IR: {message}")
     yield module
 
@@ -158,7 +158,7 @@ def level_for(text: str) -> int:
 
 
 class Object(NamedTuple):
-    """Object code, and the name under which the disk keeps it."""
+    """Object code, and the name under which it is stored on disk."""
 
     key: bytes
     code: bytes

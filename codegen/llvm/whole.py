@@ -62,5 +62,5 @@ def _machine(binding: Any, target: Target, level: int, jit: bool) -> Any:
 def _checked(step: Callable[[], Any]) -> Any:
     try:
         return step()
-    except RuntimeError as error:  # LLVM would abort the process further on
+    except RuntimeError as error:  # LLVM would abort the process later
         raise AdjitError(f"the code generator made invalid LLVM IR: {error}") from None

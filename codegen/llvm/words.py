@@ -1,4 +1,4 @@
-"""Integers that are known only at run time, with the arithmetic of Python's: a rule written once decides with both.
+"""Integers that are known only at run time, with Python's operators, so that one rule works on numbers and on registers.
 
     rows = least(MAX_ROWS, over(m, 6) * 6)      # a number if m is one, otherwise a `Word`, whose instructions are emitted
 
@@ -121,7 +121,7 @@ def chosen(condition: bool | Truth, a: Integer, b: Integer) -> Integer:
 
 
 def branch(condition: bool | Truth, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-    """Call `then` if the condition holds, otherwise the other one: both, each emitted behind the condition, if that is a register."""
+    """Call `then` if the condition holds, otherwise `otherwise`. If the condition is a register, emit both, with a branch."""
     if isinstance(condition, Truth):
         with only_if(condition.text, condition.name):
             then()

@@ -1,7 +1,7 @@
 """Threads that compile: LLVM runs without the GIL, so the next module is emitted or compiled meanwhile.
 
-Also what a fork has to wait for: LLVM has locks of its own, and a child that was forked while another thread was inside of it would wait
-for them forever.
+Forks wait for these threads: LLVM has locks of its own, and a child that was forked while another thread was inside LLVM would wait for
+them forever.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ llvm_lock = new_lock()  # taken around each short call of LLVM; its methods are 
 
 
 def ticket(own_thread: bool = True) -> tuple[int, int]:
-    """For `_inside`: put in and taken out by plain calls of `set`, in a `try` with `finally`, so that Ctrl-C leaves none behind."""
+    """A new element for `_inside`. It is added and removed by plain calls of `set`, in `try` and `finally`, so that Ctrl-C leaves none."""
     return threading.get_ident() if own_thread else 0, next(_numbers)
 
 
@@ -82,7 +82,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def in_llvm(work: Callable[P, T]) -> Callable[P, T]:
-    """Decorates what calls LLVM: a fork waits for it."""
+    """Decorates a function that calls LLVM: a fork waits until it returns."""
 
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         mine = ticket()

@@ -66,7 +66,7 @@ def boxes(domain: Sequence[Expr], borders: Sequence[Border]) -> list[Box]:
 
 
 def _order(a: Expr, b: Expr) -> int:
-    """How two ends of boxes are ordered for all sizes; those that are equal for some may have an empty box between them."""
+    """The order of two edges for all sizes. If they are equal for some sizes, the box between them is empty then."""
     if isinstance(a, int) and isinstance(b, int):
         return a - b
     if _is_at_most(a, b):

@@ -51,7 +51,7 @@ def _add_whole(program: LoopProgram, plan: NestPlan, limits: Limits) -> None:
 
 
 def _is_large(plan: NestPlan, limits: Limits) -> bool:
-    """Whether chunks pay off, or, for a size that is known only at run time, whether that is decided there."""
+    """Whether chunks pay off; if a size is known only at run time, whether that can be decided at run time."""
     size = math.prod(plan.sizes)
     if plan.empty:
         return False

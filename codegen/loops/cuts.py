@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from ..llvm.words import Integer, N, greatest, over
 
-WHOLE = 12  # rows of whole parts at most: tiles with more gain nothing
-REST, NEAR_REST = 7, 4  # rows of smaller parts at most; where the other factor is so near that it may be read twice
+WHOLE = 12  # maximum rows of a whole part: tiles with more rows gain nothing
+REST, NEAR_REST = 7, 4  # maximum rows of a smaller part; and if the other factor is in a cache so fast that it may be read twice
 FEW = 3
 
 
 def heights(most: int, rest: int) -> list[int]:
-    """The numbers of rows that parts have, largest first, if `most` rows are possible: those of smaller parts are all up to `rest`."""
+    """The possible numbers of rows of a part, largest first, of at most `most` rows in all. A smaller part has any number up to `rest`."""
     smaller = list(range(min(most, rest), 0, -1))
     return [min(most, WHOLE), *smaller] if most > rest else smaller
 

@@ -311,7 +311,7 @@ class Part(NamedTuple):
 
 
 class Sizing(NamedTuple):
-    """The operations of all rows; from so many on, several threads pay off, and a chunk has at least so many. At most `most` chunks."""
+    """The operations of all rows; the numbers of operations from which several threads, and one chunk, pay off; and the most chunks."""
 
     operations: Expr
     parallel_from: int

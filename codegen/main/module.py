@@ -112,7 +112,7 @@ class Module:
 
     @property
     def memory_bytes(self) -> Expr:
-        """The size of all memory of a call but its buffers."""
+        """The size of all memory of a call except its buffers."""
         return self.scratch + self.work_bytes
 
     @property

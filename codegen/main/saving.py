@@ -57,7 +57,7 @@ def _copy_elements(module: Module, value: Operand, pointer: str) -> None:
 
 
 def check(module: Module, stmt: Stmt, wrong: str, value: Reg) -> None:
-    """Leave if a value compares so with the length of the statement's stack, unless its maker guarantees that it does not."""
+    """Leave if the comparison `wrong` of a value with the length of the statement's stack holds, unless the op is known not to fail."""
     if effects(stmt).fails:
         assert isinstance(stmt.op, CheckedStackOp)
         length = stacks.count(module.text, module.handle(stmt.args[0]))

@@ -2,8 +2,8 @@
 
 A handle is three words in the arena: data, count, capacity (in elements). A new arena is zeroed, so its stacks are empty. They keep their
 memory between calls, since fresh memory costs a page fault every few kilobytes. If the size of an element differs from call to call, the
-capacity is kept in bytes in between. When the main function returns, it frees large ones of
-which the call used only a small part, and those that exceed a limit for all stacks together. `adjit_release` frees all, with the arena.
+capacity is stored in bytes between calls. When the main function returns, it frees large stacks of which the call used only a small part,
+and those that exceed a limit for all stacks together. `adjit_release` frees all of them, with the arena.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Products of which each thread computes a strip alone, with the routine of `gemm.py` on one thread.
+"""Products of which each thread computes one strip, independently, with the routine of `gemm.py` on one thread.
 
-A thread packs the whole other factor for itself then, which costs little if its strip is long. In return it reads only what it has packed,
-from its own cache, and no thread waits for another. An element is the same sum in any strip.
+Each thread packs the whole other factor itself, which costs little if its strip is long. In return it reads only what it has packed, from
+its own cache, and no thread waits for another. Every element is computed in the same way in any strip.
 """
 
 from __future__ import annotations

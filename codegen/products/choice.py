@@ -80,7 +80,7 @@ def is_near(
 ) -> bool | Truth:
     """Whether the caches serve tiles of both factors as fast as packed ones. The routine would also fill up its last tile with zeros.
 
-    Higher tiles read b less often, and of a low product, every element of b is read only a few times: it may come from further away.
+    Tiles with more rows read b less often, and a product with few rows reads each element of b only a few times: a slower cache is enough.
     """
     if not is_contiguous:
         return False
@@ -129,7 +129,7 @@ def is_in_place_when_run(text: Text, target: Window, a: Window, b: Window) -> tu
 
 
 def is_often(holds: Callable[..., bool | Truth], *sizes: Expr) -> bool:
-    """Whether a condition holds for the sizes that occurred, or for small ones: otherwise it is not worth code of its own."""
+    """Whether a condition holds for the sizes of the traced call, or for small ones: otherwise it is not worth code of its own."""
     names = {name for n in sizes for name in symbol_names(n)}
     few = [evaluated(n, dict.fromkeys(names, FEW)) for n in sizes]
     return bool(holds(*map(hint_of, sizes)) or holds(*few))

@@ -179,8 +179,8 @@ def _whole(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate:
 
 def _contract(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
     """A product that is computed in place: in parts of the longer side of the result on several threads, if it is large enough. An element
-    is the same sum in any part. If the number of rows is known only at run time, it may be small: the columns are cut where each thread
-    gets some.
+    is the same sum in any part. If the number of rows is known only at run time, it may be small: the columns are divided if every thread
+    then gets some.
     """
     (m, k), n, width = a.type.shape, b.type.shape[1], kernel.tile_width(a.type.dtype)
     side = int(m < n if is_static(m) else n >= kernel.threads * width)

@@ -173,7 +173,7 @@ def call_gemm(
 
 
 def edge_names(kernel: LoopKernel, m: int, n: int, dtype: DType) -> set[str]:
-    """The tiles that the routine needs at the edges of a product, which are compiled for those who import them."""
+    """The tiles that the routine needs at the edges of a product, which are compiled for the programs that import them."""
     return {library.EDGE_NAMES[edge] for edge in cutting.edges_of(m, n, dtype, kernel.target)}
 
 

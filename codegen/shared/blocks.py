@@ -1,8 +1,8 @@
 """Blocks of products that ranks of one machine exchange through their windows: see `products/summed.py`.
 
-A block is an exchange like others, with a number. Ranks meet before the first block and after the last, so that other exchanges may use the
-same memory. In between a rank writes block e, publishes e, and adds up block e - 1: it waits until all have published e - 1. They have then
-added up block e - 3, so that a block may be written where the fourth one before it was.
+A block is an exchange like others, with a number (`routines.py`). Ranks meet before the first block and after the last, so that other
+exchanges may use the same memory. In between a rank writes block e, publishes e, and adds up block e - 1: it waits until all have
+published e - 1. They have then added up block e - 3, so that a block may be written where the fourth one before it was.
 
 A rank reads the blocks of all others. With many ranks, that is more than what `sums` reads, where each adds up one slice.
 """

@@ -1,7 +1,8 @@
 """`reduce_scatter` and `all_gather` through the windows of ranks, in place of MPI's.
 
-Both exchange chunks, one meeting for each. To reduce, a rank copies what is for others to its window, and adds up its own part there; to
-gather, it copies its own part, and takes those of the others. A window is filled again when all have passed the following meeting.
+Both exchange chunks, with one meeting for each (`routines.py`). To reduce, a rank copies the parts for others to its window, and sums its
+own part of all windows; to gather, it copies its own part, and reads those of the others. A window is filled again when all have passed the
+following meeting.
 """
 
 from __future__ import annotations

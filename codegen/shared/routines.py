@@ -1,7 +1,7 @@
 """The parts that the routines of all exchanges share: places in windows, meetings, and sums over the windows of all ranks.
 
-Exchanges are numbered. Ranks publish the number of the one that they have come to in their windows, wait for each other there, and give way
-to other processes while they wait.
+Exchanges are numbered. At a *meeting*, each rank publishes in its window the number of the exchange that it has reached, and waits until
+all others have reached it too, yielding the CPU to other processes.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def _parts(dtype: str, ranks: World) -> str:
 
 
 def deferring_text(name: str, dtype: str, slow: str) -> str:
-    """A routine that leaves sums that are made through windows for later, and starts others by the routine `slow`."""
+    """A routine that postpones sums if they are computed through windows, and starts others by the routine `slow`."""
     later = f"""declare ptr @memmove(ptr, ptr, i64)
 define internal void @later(ptr %to, ptr %from, i64 %n) {{
   %same = icmp eq ptr %to, %from
@@ -42,7 +42,7 @@ define internal void @later(ptr %to, ptr %from, i64 %n) {{
 
 
 def deferred_text(name: str, dtype: str, ranks: World, here: int) -> str:
-    """A routine that makes some of so many sums through windows; if they are not made there, it returns `here`, where they are complete."""
+    """A routine that computes a part of deferred sums through windows. Sums that are not computed there are complete: it returns `here`."""
     complete = f"""define internal i32 @complete(ptr %to, ptr %from, i64 %n, i32 %total) {{
   ret i32 {here}
 }}

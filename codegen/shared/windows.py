@@ -71,7 +71,7 @@ def is_used() -> bool:
 
 
 def is_expected(ranks: World, environment: Mapping[str, str]) -> bool:
-    """Whether they will be, as far as one rank can tell: before `prepare`, launchers say how many ranks the machine has."""
+    """Whether they will be, as far as one rank can tell: before `prepare`, by the number of ranks on the machine that the launcher sets."""
     if _kept or not is_possible(ranks):
         return is_used()
     return str(ranks.size) in (environment.get(name) for name in LOCAL_SIZES)
@@ -103,7 +103,7 @@ def _end(flag: int) -> None:
 
 
 def _lost(rank: int) -> None:
-    """Native code calls it when it waits for a rank that has ended, whatever the reason: nothing else can end this."""
+    """Called by native code when it waits for a rank that has ended, for whatever reason: it would wait forever."""
     ranks = world()
     print(f"adjit: rank {ranks.rank} waits for rank {rank}, which has ended; ending all ranks", file=sys.stderr, flush=True)
     time.sleep(REPORTING)
@@ -129,7 +129,7 @@ def _shared_memory(node: Any, size: int) -> mmap.mmap | None:
 
 
 def _file_in_memory(size: int) -> str:
-    """The path of a new file, all of whose memory is there; "" if there is none."""
+    """The path of a new file whose memory has been allocated in full; "" if that is not possible."""
     if not os.path.isdir(FOLDER):
         return ""
     try:

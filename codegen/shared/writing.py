@@ -1,10 +1,10 @@
-"""How a rank writes what others are to read: through the caches or past them, whichever is faster where its core happens to run.
+"""Writes to windows: through the caches or past them (with non-temporal stores), whichever is faster between the cores in use.
 
-A line that another core has read from a window stays in its cache, and an ordinary store has to take it away from there first. Between
-cores that share a third-level cache that is fast, and the data need not go through memory. Between others it takes ten times as long as
-stores past the caches. Which cores two ranks have may change at any time, as on virtual machines. So each rank measures what it writes:
-if stores through the caches take much longer than those past them took, the next ones go past the caches, for a while. What others read
-does not depend on it, so ranks need not agree.
+A line that another core has read from a window stays in its cache, and an ordinary store first has to invalidate it there. Between cores
+that share a third-level cache this is fast, and the data need not go through memory. Between others it takes ten times as long as stores
+past the caches. Which cores two ranks run on may change at any time, as on virtual machines. So each rank measures its writes: if stores
+through the caches take much longer than those past them took, the next ones go past the caches, for a while. What others read does not
+depend on this choice, so ranks need not agree.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def imports() -> dict[str, int]:
 
 
 def text() -> str:
-    """@write(to, from, bytes), and @goes_past() for those who write themselves. What is published afterwards is seen after it."""
+    """@write(to, from, bytes), and @goes_past() for routines that write themselves. Numbers published afterwards become visible later."""
     return "\n".join([_streaming(), _measuring(), _writing()])
 
 

@@ -139,7 +139,7 @@ def _assembled(part: str, target: Target, piece: int) -> llvm.Object:
 
 
 def _piece(part: str, target: Target, piece: int) -> str:
-    from ..products import gemm  # noqa: PLC0415 - what is on the disk need not be written again
+    from ..products import gemm  # noqa: PLC0415 - not needed for routines that are on disk
 
     if part == POOL:
         return _text(part, target)
@@ -154,8 +154,8 @@ def texts(names: Iterable[str], target: Target) -> list[str]:
 
 
 def _text(part: str, target: Target) -> str:
-    from ..products import gemm  # noqa: PLC0415 - what is on the disk need not be written again
-    from . import pool  # noqa: PLC0415 - what is on the disk need not be written again
+    from ..products import gemm  # noqa: PLC0415 - not needed for routines that are on disk
+    from . import pool  # noqa: PLC0415 - as above
 
     return pool.pool_ir(target) if part == POOL else gemm.gemm_ir(DTYPES[part], target, part in PACKED)
 

@@ -82,7 +82,7 @@ def test_out_of_memory_is_an_error_that_says_what_to_do() -> None:
                 print(error)
         assert [float(x) for x in gradient(2.0, 1.0, 1000)] == [float(x) for x in before]
     """)
-    message = "@pendulum: no memory to save what the backward pass of a loop needs; give the loop a checkpoint=\n"
+    message = "@pendulum: not enough memory for what a loop saves for its backward pass; use checkpoint= for the loop\n"
     assert output_of_file(program) == message * 3
 
 
@@ -115,7 +115,7 @@ def test_out_of_memory_in_a_while_that_grows() -> None:
         assert np.array_equal(w.numpy(), before)
         f(np.ones(50), 1.25)
     """)
-    assert "give the loop a checkpoint=" in output_of_file(program)
+    assert "use checkpoint= for the loop" in output_of_file(program)
 
 
 INTERRUPTED = """

@@ -192,7 +192,7 @@ def test_errors_are_codes_with_the_texts_of_python(tmp_path: Path) -> None:
     picked.export(tmp_path / "pick.a", np.arange(5.0), np.array([1, 3]), 4)
     lines = output(compiled(tmp_path, MESSAGES, "pick.a"))
     wanted = ["0 no error", f"1 {message(np.array([1, -9]), 4)}", f"1 {message(np.array([1, 3]), 5)}"]
-    wanted += ["there is no memory to save what the backward pass of a loop needs", "there is no such error"]
+    wanted += ["not enough memory for what a loop saves for its backward pass", "there is no such error"]
     assert lines == "\n".join(wanted) + "\n"
 
 

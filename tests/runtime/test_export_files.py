@@ -83,7 +83,7 @@ def test_a_library_for_another_machine_needs_its_compiler(tmp_path: Path, monkey
         double.export(tmp_path / "double_of.so", 1.0, target="aarch64-linux")
         assert (tmp_path / "double_of.so").read_bytes()[18] == 183  # the machine of the ELF header
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UnsupportedError, match=r"linked by a C compiler for aarch64, and there is no aarch64-linux-gnu-gcc; .* \.o or \.a"):
+    with pytest.raises(UnsupportedError, match=r"needs a C compiler for aarch64, but aarch64-linux-gnu-gcc was not found; .* \.o or \.a"):
         double.export(tmp_path / "double_of.so", 1.0, target="aarch64-linux")
     double.export(tmp_path / "double_of.a", 1.0, target="aarch64-linux")
 
@@ -119,11 +119,12 @@ def test_paths_and_targets_that_do_not_fit(tmp_path: Path) -> None:
     double = aj.function(lambda x: 2.0 * x)
     for path, target, pattern in (
         ("f.dll", "host", r"ends in one of \.o, \.a, \.so, \.wasm"), ("f.o", "wasm32", "cannot write a .o file for wasm32"),
-        ("f.wasm", "x86-64", "cannot write a .wasm file for x86-64"), ("f.o", "sparc", "no target 'sparc'; choose one of host, x86-64, "),
+        ("f.wasm", "x86-64", "cannot write a .wasm file for x86-64"),
+        ("f.o", "sparc", "unknown target 'sparc'; choose one of host, x86-64, "),
     ):  # fmt: skip
         with pytest.raises(UnsupportedError, match=pattern):
             double.export(tmp_path / path, 1.0, target=target)
-    with pytest.raises(UnsupportedError, match="threads=2 is not possible for wasm32"):
+    with pytest.raises(UnsupportedError, match="threads=2 is not supported for wasm32"):
         double.export(tmp_path / "f.wasm", 1.0, threads=2)
     with pytest.raises(UnsupportedError, match="'two words' cannot be the name of a C function"):
         double.export(tmp_path / "f.o", 1.0, name="two words")

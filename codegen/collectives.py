@@ -17,7 +17,7 @@ from adjit.ir.types import DTYPE_NAMES, DTYPES, I64
 from adjit.ir.world import World, world
 
 from . import routines
-from .kernels.window import Window
+from .kernels.window import Strided
 from .llvm import toolchain as llvm
 from .llvm.lanes import Reg
 from .shared import blocks, parts, sums, windows, writing
@@ -51,7 +51,7 @@ CALLS = {
 SHARED = ("all_reduce", "start_all_reduce", "defer_all_reduce", "sum_deferred", "reduce_scatter", "all_gather")
 
 
-def call(kernel: LoopKernel, name: str, target: Window, source: Window, count: int, root: int) -> Reg:
+def call(kernel: LoopKernel, name: str, target: Strided, source: Strided, count: int, root: int) -> Reg:
     """Emit a call; returns MPI's error code as an i64, 0 for success."""
     text, routine = kernel.text, f"{PREFIX}{name}.{DTYPE_NAMES[target.type.dtype]}"
     text.declares.add(f"declare i32 @{routine}({PARAMETERS})")
@@ -60,7 +60,7 @@ def call(kernel: LoopKernel, name: str, target: Window, source: Window, count: i
     return Reg(text.define(f"sext i32 {code} to i64"), I64)
 
 
-def sum_deferred(kernel: LoopKernel, target: Window, source: Window, rows: int) -> None:
+def sum_deferred(kernel: LoopKernel, target: Strided, source: Strided, rows: int) -> None:
     """Sum `rows` rows at a time, and store the sums to the target, which may be a region that uses them.
 
     Every part is an exchange in which all ranks take part, so none may leave before the last: signals are checked afterwards.
@@ -71,9 +71,9 @@ def sum_deferred(kernel: LoopKernel, target: Window, source: Window, rows: int) 
     count, rest = divmod(type.shape[0], rows)
     kernel.text.may_look = False
 
-    def part(target: Window, source: Window, buffer: Window) -> None:
+    def part(target: Strided, source: Strided, buffer: Strided) -> None:
         pointer = _summed(kernel, buffer, source, type.size)
-        sums = Window(kernel.text, pointer, source.type, source.strides)
+        sums = Strided(kernel.text, pointer, source.type, source.strides)
         work = float(source.type.size * (1 + target.ops))
         if kernel.threads > 1 and kernel.is_large(work):
             kernel.each(source.type.shape[0], work, lambda i, to, made: kernel.copy(to.at(i), made.at(i)), target, sums)
@@ -89,7 +89,7 @@ def sum_deferred(kernel: LoopKernel, target: Window, source: Window, rows: int) 
     kernel.text.may_look = looks
 
 
-def _summed(kernel: LoopKernel, buffer: Window, source: Window, total: int) -> str:
+def _summed(kernel: LoopKernel, buffer: Strided, source: Strided, total: int) -> str:
     """Emit a call that completes some of the `total` sums of an array; returns a pointer to them."""
     text, routine = kernel.text, f"{PREFIX}sum_deferred.{DTYPE_NAMES[source.type.dtype]}"
     text.declares.add(f"declare i32 @{routine}({PARAMETERS})")

@@ -31,7 +31,7 @@ class KernelText(NamedTuple):
     places: tuple[Place | None, ...] = ()  # the line of source of each line of the assembly, if lines are recorded
 
 
-class Recording(Module):
+class RecordingModule(Module):
     """A module that remembers which statement calls which function."""
 
     def __init__(self, func: Func, target: Target) -> None:
@@ -48,7 +48,7 @@ class Recording(Module):
 
 def kernel_texts(func: Func, target: Target) -> list[KernelText]:
     """The kernels of an optimised Func, in the order of their first calls. Generates its code anew, without compiling objects."""
-    module = Recording(func, target)
+    module = RecordingModule(func, target)
     module.build()
     sources: dict[str, list[str]] = {}
     codes: dict[str, list[tuple[str, Place | None]]] = {}

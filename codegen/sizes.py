@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from adjit.ir.bounds import proven_sign
-from adjit.ir.expr import Expr, Minimum, Quotient
+from adjit.ir.expr import Expr, Quotient, SmallerOf
 from adjit.ir.sizes import Size
 from adjit.ir.types import Shape, TensorType
 
@@ -64,7 +64,7 @@ def _magnitude(expr: Expr, size: int) -> int:
     for monomial, factor in expr.terms.items():
         product = abs(factor)
         for atom in monomial:
-            parts = [atom.dividend] if isinstance(atom, Quotient) else [atom.a, atom.b] if isinstance(atom, Minimum) else []
+            parts = [atom.dividend] if isinstance(atom, Quotient) else [atom.a, atom.b] if isinstance(atom, SmallerOf) else []
             product *= max([_magnitude(part, size) for part in parts], default=size)
         total += product
     return total

@@ -15,7 +15,7 @@ from adjit.ir.found_sizes import found_size
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import Op, apply
 from adjit.ir.types import TensorType
-from adjit.tracer.list_items import Rows, resized
+from adjit.tracer.list_items import ItemForm, resized
 from adjit.tracer.pytree import register_pytree_node
 from adjit.tracer.regions import is_traced
 from adjit.tracer.surface import create, shapes
@@ -155,7 +155,7 @@ class Buffer:
             return self.rows
         shape = tuple(self.rows.type.shape[1:]) if shape is None else shape
         size = self.size if isinstance(self.size, int) else 0
-        room = max(size, Rows.like(Literal(0, TensorType(self.dtype.dtype, shape))).room)
+        room = max(size, ItemForm.like(Literal(0, TensorType(self.dtype.dtype, shape))).room)
         rows = self.rows if self.written else create.zeros((room, *shape), self.dtype.dtype)
         return rows if rows.type.shape[0] >= room else resized(rows, room)
 

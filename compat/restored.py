@@ -23,7 +23,7 @@ from .concrete import same_value, type_text
 from .errors import NotFoundError
 from .function import Function
 from .module import Module
-from .saved_structures import Reference, decode
+from .saved_structures import SavedReference, decode
 from .specs import TensorSpec, spec_of
 from .tensor import convert_to_tensor, dress, eager
 from .variable import Variable
@@ -88,7 +88,7 @@ class Reader:
         return self.nodes[number]
 
     def resolved(self, leaf: Any) -> Any:
-        if not isinstance(leaf, Reference):
+        if not isinstance(leaf, SavedReference):
             return leaf
         if leaf.kind == "node":
             return self.node(leaf.number)
@@ -169,7 +169,7 @@ class Trace:
 
     def __call__(self, tensors: Sequence[Any]) -> Any:
         results = self.function(*tensors)
-        return tree_map(lambda leaf: results[leaf.number] if isinstance(leaf, Reference) else leaf, self.outputs)
+        return tree_map(lambda leaf: results[leaf.number] if isinstance(leaf, SavedReference) else leaf, self.outputs)
 
     def __str__(self) -> str:
         return f"({', '.join(f'{name}={type_text(template)}' for name, template in self.inputs.items())})"

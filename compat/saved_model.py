@@ -37,7 +37,7 @@ from .feeding import ARGUMENT
 from .function import Function, open_axes, template_of
 from .module import Module
 from .restored import FORMAT, VERSION, RestoredFunction, Trace, load
-from .saved_structures import Reference, encode
+from .saved_structures import SavedReference, encode
 from .specs import VariableSpec
 from .tensor import EagerTensor
 
@@ -79,7 +79,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
     folder = os.fspath(export_dir)
     writer = Writer()
     root = writer.attribute(obj, type(obj).__name__)
-    if not isinstance(root, Reference) or root.kind != "node":
+    if not isinstance(root, SavedReference) or root.kind != "node":
         raise ValueError(f"tf.saved_model.save takes a tf.Module or another object with variables and functions, not {obj!r}")
     named = writer.signatures(signatures)
     if isinstance(obj, NeuralModule) and not writer.functions:
@@ -121,12 +121,12 @@ class Writer:
     def attribute(self, value: Any, path: str) -> Any:
         """The value with references in the place of objects; None for one that a loaded object does not have."""
         if isinstance(value, RuntimeVariable):
-            return Reference("variable", self.variable(value.store))
+            return SavedReference("variable", self.variable(value.store))
         if isinstance(value, EagerTensor):
-            return Reference("constant", self.constant(value.numpy()))
+            return SavedReference("constant", self.constant(value.numpy()))
         if isinstance(value, FUNCTIONS):
             number = self.function(value, path)
-            return None if number is None else Reference("function", number)
+            return None if number is None else SavedReference("function", number)
         if type(value) in (list, tuple):
             parts = [self.attribute(each, f"{path}[{i}]") for i, each in enumerate(value)]
             return None if any(p is None and v is not None for p, v in zip(parts, value, strict=True)) else type(value)(parts)
@@ -135,7 +135,7 @@ class Writer:
             return None if any(held[k] is None and v is not None for k, v in value.items()) else held
         if value is None or isinstance(value, bool | int | float | str):
             return value
-        return Reference("node", self.node(value, path)) if isinstance(value, Module | NeuralModule) else None
+        return SavedReference("node", self.node(value, path)) if isinstance(value, Module | NeuralModule) else None
 
     def node(self, value: Any, path: str) -> int:
         known = self.numbers.get(id(value))
@@ -230,7 +230,9 @@ class Writer:
             "inputs": {name: encode(template, f"{path}({name}=...)") for name, template in templates.items()},
             "variables": [self.variable(store) for store in stores if store is not None],
             "constants": [self.constant(array) for array in program.captures],
-            "outputs": encode(program.rebuild([Reference("result", i) for i in range(len(program.func.results))]), f"the result of {path}"),
+            "outputs": encode(
+                program.rebuild([SavedReference("result", i) for i in range(len(program.func.results))]), f"the result of {path}"
+            ),
         }
 
     def signatures(self, given: Any) -> dict[str, int]:

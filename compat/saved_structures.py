@@ -16,7 +16,7 @@ PLAIN = (bool, int, float, str, type(None))
 KINDS = ("result", "node", "variable", "function", "constant")
 
 
-class Reference:
+class SavedReference:
     """The number of something that is stored elsewhere: a result of a function, a variable, an object."""
 
     __slots__ = ("kind", "number")
@@ -30,7 +30,7 @@ def encode(value: Any, what: str) -> Any:
     """The value as data; `what` names it in errors."""
     if isinstance(value, Static):
         return {"static": encode(value.value, what)}
-    if isinstance(value, Reference):
+    if isinstance(value, SavedReference):
         return {value.kind: value.number}
     if isinstance(value, TensorSpec) and not isinstance(value, VariableSpec):
         shape = None if value.shape is None else [None if is_symbolic(n) else n for n in value.shape]
@@ -53,7 +53,7 @@ def decode(data: Any) -> Any:
     if isinstance(data, dict) and len(data) == 1:
         (kind, held), *_ = data.items()
         if kind in KINDS and isinstance(held, int) and held >= 0:
-            return Reference(kind, held)
+            return SavedReference(kind, held)
         if kind == "static":
             return Static(decode(held))
         if kind == "tensor" and isinstance(held, list) and len(held) == 2:

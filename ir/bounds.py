@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .expr import Atom, Expr, Minimum, Monomial, Quotient, Symbol, Symbolic, Var, leaves, minimum, substituted
+from .expr import Atom, Expr, Monomial, Quotient, SmallerOf, Symbol, Symbolic, Var, leaves, minimum, substituted
 from .expr import variable as named
 from .records import NamedTuple
 
@@ -46,7 +46,7 @@ class Ranges:
     def _last(self, start: Expr, stop: Expr, step: int) -> Expr:
         if isinstance(stop, Symbolic) and stop.constant == 0 and len(stop.terms) == 1:
             ((monomial, factor),) = stop.terms.items()
-            if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Minimum):
+            if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], SmallerOf):
                 least = monomial[0]
                 return minimum(self._last(start, least.a, step), self._last(start, least.b, step))
         distance = stop - start
@@ -64,7 +64,7 @@ class Ranges:
         return out
 
     def _multiple(self, atom: Atom) -> int:
-        if isinstance(atom, Minimum):
+        if isinstance(atom, SmallerOf):
             return math.gcd(self.multiple(atom.a), self.multiple(atom.b))
         return self.known[atom].multiple if isinstance(atom, Var) and atom in self.known else 1
 
@@ -79,7 +79,7 @@ class Ranges:
             return expr
         atoms = {atom for monomial in expr.terms for atom in monomial}
         for atom in atoms:
-            if isinstance(atom, Minimum):
+            if isinstance(atom, SmallerOf):
                 return self._without_minimum(expr, atom)
         quotients = {atom: set(leaves(atom.dividend)) for atom in atoms if isinstance(atom, Quotient)}
         for variable in reversed(self.known):
@@ -114,7 +114,7 @@ class Ranges:
             bounds.append(self.least(substituted(expr, symbol, symbol.high)))
         return max((b for b in bounds if b is not None), default=None)
 
-    def _without_minimum(self, expr: Symbolic, atom: Minimum) -> int | None:
+    def _without_minimum(self, expr: Symbolic, atom: SmallerOf) -> int | None:
         bounds = [self.least(substituted(expr, atom, value)) for value in (atom.a, atom.b)]
         slope = _slope(expr, atom)
         if slope is not None and self.at_least(-slope, 0):  # either value is an upper bound of the minimum

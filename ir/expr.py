@@ -61,7 +61,7 @@ class Quotient:
         return f"({self.dividend!s})//{self.divisor}"
 
 
-class Minimum:
+class SmallerOf:
     __slots__ = ("a", "b")
     __match_args__ = ("a", "b")
 
@@ -69,7 +69,7 @@ class Minimum:
         self.a, self.b = a, b
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Minimum) and (self.a, self.b) == (other.a, other.b)
+        return isinstance(other, SmallerOf) and (self.a, self.b) == (other.a, other.b)
 
     def __hash__(self) -> int:
         return hash((self.a, self.b))
@@ -78,7 +78,7 @@ class Minimum:
         return f"min({self.a!s}, {self.b!s})"
 
 
-Atom: TypeAlias = Var | Quotient | Minimum
+Atom: TypeAlias = Var | Quotient | SmallerOf
 Monomial: TypeAlias = tuple[Atom, ...]  # a product of atoms, sorted by their text
 
 
@@ -229,7 +229,7 @@ def leaves(expr: Expr) -> Iterator[Var]:
         match atom:
             case Quotient():
                 yield from leaves(atom.dividend)
-            case Minimum():
+            case SmallerOf():
                 yield from (*leaves(atom.a), *leaves(atom.b))
             case _:
                 yield atom
@@ -241,7 +241,7 @@ def _product(monomial: Monomial) -> int:
         match atom:
             case Quotient():
                 out *= atom.dividend.hint // atom.divisor
-            case Minimum():
+            case SmallerOf():
                 out *= min(hint_of(atom.a), hint_of(atom.b))
             case Symbol():
                 out *= atom.hint
@@ -286,7 +286,7 @@ def minimum(a: Expr, b: Expr) -> Expr:
     difference = a - b
     if isinstance(difference, int):
         return a if difference <= 0 else b
-    return Symbolic({(Minimum(a, b),): 1})
+    return Symbolic({(SmallerOf(a, b),): 1})
 
 
 def substituted(expr: Expr, atom: Atom, value: Expr) -> Expr:
@@ -326,7 +326,7 @@ def symbol_names(expr: Expr) -> list[str]:
     found: dict[str, None] = {}
     for monomial in expr.terms:
         for atom in monomial:
-            parts = [atom.dividend] if isinstance(atom, Quotient) else [atom.a, atom.b] if isinstance(atom, Minimum) else []
+            parts = [atom.dividend] if isinstance(atom, Quotient) else [atom.a, atom.b] if isinstance(atom, SmallerOf) else []
             found.update(dict.fromkeys([atom.name] if isinstance(atom, Var) else [n for p in parts for n in symbol_names(p)]))
     return list(found)
 
@@ -349,7 +349,7 @@ def _term_text(monomial: Monomial, factor: int) -> str:
 def _atom_text(atom: Atom, wrapped: bool) -> str:
     if isinstance(atom, Var):
         return atom.name
-    if isinstance(atom, Minimum):
+    if isinstance(atom, SmallerOf):
         return f"min({expr_text(atom.a)},{expr_text(atom.b)})"
     dividend = expr_text(atom.dividend)
     text = f"{dividend if is_symbol(atom.dividend) and dividend.isidentifier() else f'({dividend})'}//{atom.divisor}"

@@ -100,11 +100,11 @@ class Recording:
             self.symbols.limit(name, hint, hint)
 
 
-class _Active(threading.local):
+class _ActiveRecording(threading.local):
     recording: Recording | None = None
 
 
-_active = _Active()
+_active = _ActiveRecording()
 
 
 @contextmanager

@@ -49,10 +49,10 @@ class Piece(NamedTuple):
 
 def verify_plan(func: Func, fail: Fail) -> None:
     if func.plan is not None:
-        _Plan(func, fail).check()
+        _PlanRules(func, fail).check()
 
 
-class _Plan:
+class _PlanRules:
     def __init__(self, func: Func, fail: Fail) -> None:
         self.func = func
         self.plan: Plan = func.plan

@@ -25,7 +25,7 @@ from .ops.base import Array
 from .ops.control import Region
 from .ops.maps import Map
 from .records import NamedTuple
-from .source_names import Names
+from .source_names import SourceNames
 from .source_regions import Regions
 from .source_text import assignment, fill, fits, literal, names_in, quoted, returned, unparse
 from .types import BOOL, F64, I64, U64, DType, Shape, StackType, TensorType
@@ -44,14 +44,14 @@ class Code(NamedTuple):
     depth: int = 0
 
 
-class Module:
+class SharedSource:
     """The parts that the functions of one text share: helpers, constants and imports."""
 
     def __init__(self) -> None:
         self.used: set[str] = set()  # names of helpers and modules
         self.hoisted: dict[str, str] = {}  # name -> the text of its value
         self.arrays: dict[str, Array] = {}  # constants that are too large for the text
-        self.names = Names()
+        self.names = SourceNames()
         self.functions: list[str] = []
         self._functions: dict[Any, str] = {}
         self._of: dict[int, str] = {}
@@ -84,10 +84,10 @@ class Module:
 class Writer(Regions):
     """Writes one function. Ops call the public methods; `lines` is the text of the body."""
 
-    def __init__(self, func: Func, module: Module, named: Mapping[int, str], constants: Mapping[int, Array]) -> None:
+    def __init__(self, func: Func, module: SharedSource, named: Mapping[int, str], constants: Mapping[int, Array]) -> None:
         self.func = func
         self.module = module
-        self.names = Names(module.names)
+        self.names = SourceNames(module.names)
         self.lines: list[str] = []
         self.indent = 1
         self.stmt: Stmt | None = None

@@ -12,8 +12,8 @@ from .effects import block_effects
 from .func import Func, Value
 from .ops.base import Array
 from .records import NamedTuple
-from .source import Module, Writer
-from .source_names import HELPERS, Names, identifier
+from .source import SharedSource, Writer
+from .source_names import HELPERS, SourceNames, identifier
 from .source_text import assignment, definition, fill, unparse
 from .source_text import returned as returned_lines
 
@@ -21,7 +21,7 @@ MANY = 4  # values that forward saves, from which on they are not named one by o
 QUIET = '@np.errstate(all="ignore")'
 
 
-class Text(NamedTuple):
+class ModuleText(NamedTuple):
     """A module: its text, the names of its functions, and the constants that are kept beside it."""
 
     text: str
@@ -31,14 +31,14 @@ class Text(NamedTuple):
     arrays: dict[str, Array]
 
 
-def write_module(func: Func, forward: Func, backward: Func | None, constants: Mapping[int, Array]) -> Text:
+def write_module(func: Func, forward: Func, backward: Func | None, constants: Mapping[int, Array]) -> ModuleText:
     """The text of a function whose halves are `forward` and `backward`. `constants` are captured arrays, by the ids of their parameters."""
-    module = Module()
+    module = SharedSource()
     whole = module.names.fresh(identifier(re.sub(r"\W+", "_", func.name).strip("_")) or "program")
     if backward is None or (not forward.outputs() and block_effects(forward.block).is_pure):
         writer = Writer(func if backward else forward, module, {}, constants)
         functions = [function(whole, writer)]
-        return Text(assembled(module, functions, func), whole, None, whole, module.arrays)
+        return ModuleText(assembled(module, functions, func), whole, None, whole, module.arrays)
     names = module.names.fresh("forward"), module.names.fresh("backward")
     first = Writer(forward, module, {}, constants)
     texts = [function(names[0], first)]
@@ -46,7 +46,7 @@ def write_module(func: Func, forward: Func, backward: Func | None, constants: Ma
     second = Writer(backward, module, given, constants)
     texts.append(function(names[1], second))
     texts.append(both(whole, names, func, first, second))
-    return Text(assembled(module, texts, func), *names, whole, module.arrays)
+    return ModuleText(assembled(module, texts, func), *names, whole, module.arrays)
 
 
 def function(name: str, writer: Writer) -> str:
@@ -56,7 +56,7 @@ def function(name: str, writer: Writer) -> str:
 
 def both(name: str, halves: tuple[str, str], func: Func, first: Writer, second: Writer) -> str:
     """The function that calls both halves and returns the results, then the new values of variables."""
-    names = Names(first.names)
+    names = SourceNames(first.names)
     late = {id(r) for s in second.func.stmts for r in s.results}
     outputs = []
     for writer in (first, second):
@@ -97,7 +97,7 @@ def distinct(names: Sequence[str], taken: Sequence[str]) -> list[str]:
     return out
 
 
-def assembled(module: Module, functions: Sequence[str], func: Func) -> str:
+def assembled(module: SharedSource, functions: Sequence[str], func: Func) -> str:
     where = f" from {func.location.file.rsplit('/', 1)[-1]}:{func.location.line}" if func.location else ""
     used = [text for name, text in helper_texts().items() if name in needed(module.used)]
     imports = [f"import {name}" for name in ("math", "sys") if any(re.search(rf"\b{name}\.", t) for t in (*used, *functions))]

@@ -13,10 +13,10 @@ HELPERS = frozenset(name for name, value in vars(source_helpers).items() if geta
 RESERVED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np", "math", "sys", "reduce", "constants"})
 
 
-class Names:
+class SourceNames:
     """Unique names: the user's, with `dW` for `W.bar`; `t0`, `t1`, ... for values that have none. Values may share a variable."""
 
-    def __init__(self, outer: Names | None = None) -> None:
+    def __init__(self, outer: SourceNames | None = None) -> None:
         self._names: dict[int, str] = {}
         self._kept: list[Operand] = []  # ids are those of living objects
         self._hints: dict[int, str] = {}

@@ -17,7 +17,7 @@ from .source_names import identifier
 from .source_text import assignment, unparse
 
 if TYPE_CHECKING:
-    from .source_names import Names
+    from .source_names import SourceNames
 
 
 class Regions:
@@ -25,7 +25,7 @@ class Regions:
 
     lines: list[str]
     indent: int
-    names: Names
+    names: SourceNames
     left: dict[int, int]
     inlined: dict[int, Any]
     weak: set[int]

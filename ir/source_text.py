@@ -23,7 +23,7 @@ PRECEDENCE: dict[type[ast.AST], int] = {
 COMPARE, NOT, UNARY, ATOM = 4, 3, 11, 13
 
 
-class Printer(Unparser):  # type: ignore[misc]
+class ExpressionPrinter(Unparser):  # type: ignore[misc]
     """Expressions with no more parentheses than Python needs."""
 
     def wrapped(self, node: ast.expr, least: int) -> None:
@@ -100,7 +100,7 @@ def quoted(text: str) -> str:
 
 def unparse(node: ast.AST) -> str:
     out = io.StringIO()
-    Printer(node, file=out)
+    ExpressionPrinter(node, file=out)
     return out.getvalue().strip()
 
 

@@ -14,7 +14,7 @@ from .export import outside
 from .internal import compiling
 
 
-def address(traced: trace.Program, signature: str | None) -> Any:
+def address(traced: trace.TracedProgram, signature: str | None) -> Any:
     """Variables have the values that they have now."""
     target = targets.named(targets.HOST, 1)
     made = outside(traced, target, "function")

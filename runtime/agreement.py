@@ -23,7 +23,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.records import NamedTuple
 from adjit.ir.target import EXCHANGES, OVERLAPPED, SHARED
 from adjit.ir.world import World, world
-from adjit.tracer.trace import Program
+from adjit.tracer.trace import TracedProgram
 
 from .convention import Convention
 from .executable import Executable
@@ -83,7 +83,7 @@ class AgreeingConvention(Convention):
 
     __slots__ = ("_executable", "_agreed")
 
-    def __init__(self, program: Program, executable: Executable, given: Sequence[Store], closed_over: set[Store]) -> None:
+    def __init__(self, program: TracedProgram, executable: Executable, given: Sequence[Store], closed_over: set[Store]) -> None:
         super().__init__(program, executable.native, given, closed_over)
         self._executable = executable
         self._agreed = False

@@ -26,7 +26,7 @@ from adjit.ir.silence import silently
 from adjit.ir.types import DTYPES, TensorType
 
 from .internal import backpropagate
-from .log import LINEAR, Log, expanded, operand
+from .log import LINEAR, TapeLog, expanded, operand
 from .quick import wrapped
 
 OFTEN = 8  # about as many sweeps, op by op, take as long as writing a program
@@ -40,7 +40,7 @@ SCALARS: dict[str, Any] = {dtype.type.__name__: dtype.type for dtype in DTYPES.v
 Pulled: TypeAlias = list[Operand | None]
 
 
-class Program:
+class BackwardProgram:
     """A backward program. `call(entries, seeds)` returns arrays; `results` say which gradient each of them is."""
 
     __slots__ = ("call", "results", "text", "size", "used")
@@ -52,20 +52,20 @@ class Program:
         self.text = text
         self.used = 0
 
-    def run(self, log: Log, seeds: Sequence[Operand | None]) -> Pulled:
+    def run(self, log: TapeLog, seeds: Sequence[Operand | None]) -> Pulled:
         if self.call is None:
             return list(self.results)  # type: ignore[arg-type] # constants
         arrays = silently(self.call, log.entries, seeds)
         return [wrapped(arrays[r]) if type(r) is int else r for r in self.results]  # type: ignore[misc]
 
 
-_programs: dict[Hashable, Program | None] = {}  # None: an op has no Python source
+_programs: dict[Hashable, BackwardProgram | None] = {}  # None: an op has no Python source
 _seen: dict[int, int] = {}
 _clock = count(1)
 _lock = new_lock()
 
 
-def pulled(log: Log, targets: Sequence[Operand], seeds: Sequence[Operand | None], sources: Sequence[Operand]) -> Pulled | None:
+def pulled(log: TapeLog, targets: Sequence[Operand], seeds: Sequence[Operand | None], sources: Sequence[Operand]) -> Pulled | None:
     """The cotangents of the sources, by a program; None if there is none for this structure."""
     if not log.is_plain or len(log.entries) > LONGEST:
         return None
@@ -110,8 +110,8 @@ def is_frequent(key: Hashable) -> bool:
 
 
 def remembered(
-    key: Hashable, log: Log, targets: Sequence[Operand], seeds: Sequence[Operand | None], sources: Sequence[Operand]
-) -> Program | None:
+    key: Hashable, log: TapeLog, targets: Sequence[Operand], seeds: Sequence[Operand | None], sources: Sequence[Operand]
+) -> BackwardProgram | None:
     try:
         program = written(log, targets, seeds, sources)
         program.size, program.used = len(log.entries), next(_clock)
@@ -152,7 +152,7 @@ class Parameters:
         return self.values[id(x)]
 
 
-def written(log: Log, targets: Sequence[Operand], seeds: Sequence[Operand | None], sources: Sequence[Operand]) -> Program:
+def written(log: TapeLog, targets: Sequence[Operand], seeds: Sequence[Operand | None], sources: Sequence[Operand]) -> BackwardProgram:
     """The program that pulls back the cotangents `seeds` of the targets, for all logs of this structure."""
     params = Parameters()
     with Builder() as builder:
@@ -185,7 +185,7 @@ def written(log: Log, targets: Sequence[Operand], seeds: Sequence[Operand | None
     return program(Func("backward", block), params, found)
 
 
-def program(func: Func, params: Parameters, found: Sequence[Operand | None]) -> Program:
+def program(func: Func, params: Parameters, found: Sequence[Operand | None]) -> BackwardProgram:
     """Simplify a function and write it as Python."""
     from adjit.ir.source_module import QUIET, write_module  # noqa: PLC0415 - only programs need them
     from adjit.passes.simplify.cse import eliminate_common_subexpressions  # noqa: PLC0415 - as above
@@ -208,7 +208,7 @@ def program(func: Func, params: Parameters, found: Sequence[Operand | None]) -> 
         else:
             results.append(x)  # type: ignore[arg-type] # a literal
     if not computed:
-        return Program(None, results, "")
+        return BackwardProgram(None, results, "")
     block = Block(func.params, func.stmts, computed)
     read = set(map(id, block.uses()))
     block = Block([p for p in func.params if id(p) in read], func.stmts, computed)
@@ -219,4 +219,4 @@ def program(func: Func, params: Parameters, found: Sequence[Operand | None]) -> 
     given = ", ".join(params.found[id(p)] for p in block.params)
     form = "({},)" if len(computed) == 1 else "{}"
     call = eval(f"lambda e, s: {form.format(f'backward({given})')}", {**SCALARS, "backward": names[text.whole]})
-    return Program(call, results, source)
+    return BackwardProgram(call, results, source)

@@ -14,7 +14,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import TensorType
 from adjit.ir.world import world
-from adjit.tracer.trace import Program
+from adjit.tracer.trace import TracedProgram
 
 from .convention import Convention
 from .executable import CompiledCall, Executable, prepared
@@ -48,7 +48,7 @@ class ConcreteFunction:
 
     def __init__(
         self,
-        program: Program,
+        program: TracedProgram,
         seconds: dict[str, float],
         argument_stores: Sequence[Store],
         closed_over: set[Store],
@@ -120,7 +120,7 @@ def _exchange(func: Func) -> str | None:
     return expected_exchange(func, world())
 
 
-def _convention(program: Program, executable: Executable, given: Sequence[Store], closed_over: set[Store]) -> Convention:
+def _convention(program: TracedProgram, executable: Executable, given: Sequence[Store], closed_over: set[Store]) -> Convention:
     """How a function is called: one with collectives is compared with those of other ranks."""
     if executable.exchange is None:
         return Convention(program, executable.native, given, closed_over)
@@ -129,7 +129,7 @@ def _convention(program: Program, executable: Executable, given: Sequence[Store]
     return AgreeingConvention(program, executable, given, closed_over)
 
 
-def finisher(program: Program) -> Callable[[list[Tensor]], Any]:
+def finisher(program: TracedProgram) -> Callable[[list[Tensor]], Any]:
     """Return `program.rebuild`, as a Python expression where the result consists of tuples, lists and dicts: it runs at every call."""
     entries = program.out_tree.entries
     if program.static or len(entries) > 200 or any(e is not None and e.cls not in (tuple, list, dict, NoneType) for e in entries):

@@ -15,7 +15,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import symbols_of
 from adjit.ir.types import TensorType
-from adjit.tracer.trace import Program
+from adjit.tracer.trace import TracedProgram
 
 from .executable import NativeCode
 from .stores import Claim, OpenStore, Store, separate, snapshot
@@ -51,7 +51,7 @@ class Convention:
 
     __slots__ = ("native", "variables", "constants", "results", "is_general", "_program", "_updated", "_claim", "_release", "_is_open")
 
-    def __init__(self, program: Program, native: NativeCode, given: Sequence[Store], closed_over: set[Store]) -> None:
+    def __init__(self, program: TracedProgram, native: NativeCode, given: Sequence[Store], closed_over: set[Store]) -> None:
         """`given` are the variables among the arguments of the traced call."""
         self.native = native
         self.constants = program.captures

@@ -22,7 +22,7 @@ from adjit.ir.records import NamedTuple
 from adjit.ir.world import world
 from adjit.tracer.control import row_at, row_kind, stacked_type
 from adjit.tracer.convert import to_operand
-from adjit.tracer.loops import Loop, emit_for
+from adjit.tracer.loops import LoopTrace, emit_for
 from adjit.tracer.pytree import TreeDef, flatten, tree_map
 from adjit.tracer.regions import UNDEFINED, RegionOutput, Wording, conform
 from adjit.tracer.trace import Cell, Trace, current_trace
@@ -129,7 +129,7 @@ def _looped(trace: Trace, fn: Callable[..., Any], split: Split, sums: Sequence[V
 
     words = Wording("`data_parallel`", ("before the loop", "from the function"), lambda name, side: None)
     entries = [RegionOutput("the parts", optional=True, fresh=True)]
-    (buffers,) = emit_for(trace, Loop(entries, [UNDEFINED], step, words, True), 0, number(split.own).read_operand())
+    (buffers,) = emit_for(trace, LoopTrace(entries, [UNDEFINED], step, words, True), 0, number(split.own).read_operand())
     (made,) = found
     count = len(made.leaves)
     return Computed(list(buffers[:count]), made.tree, made.cells, list(buffers[count:]))

@@ -38,10 +38,10 @@ def explain(record: Record | None, target: Any, source: Any, persistent: bool) -
             raise GradientError(f"explain: the {role} must be a tensor or a variable, not {type(x).__name__}")
         if not x.type.is_inexact:
             return f"the {role} is {x.type}: only floats have gradients"
-    return Search(record, target, source).answer()
+    return PathSearch(record, target, source).answer()
 
 
-class Search:
+class PathSearch:
     """The statements between one target and one source."""
 
     def __init__(self, record: Record, target: Operand, source: Operand) -> None:

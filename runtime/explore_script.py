@@ -19,7 +19,7 @@ from .explore import explore, written
 from .signature import Signature
 
 
-class Watch:
+class CompileWatch:
     """Remembers every function that is compiled for one size, with the arrays of the call that it was compiled for."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--no-open", action="store_true", help="do not show the page in a browser")
     options = parser.parse_args(arguments)
     script, _, name = options.script.rpartition(":") if ":" in Path(options.script).name else (options.script, "", "")
-    watch = Watch()
+    watch = CompileWatch()
     with watch.watching():
         execute(script, options.arguments)
     concrete, arrays = watch.chosen(name)

@@ -11,7 +11,7 @@ from typing import Any
 
 from adjit.codegen.export import files, targets
 from adjit.codegen.export.header import header
-from adjit.codegen.export.interface import Interface, Slot, check_name, fields, identifiers, in_pairs
+from adjit.codegen.export.interface import Interface, InterfaceSlot, check_name, fields, identifiers, in_pairs
 from adjit.codegen.export.program import Program, object_code, program, refuse_python
 from adjit.codegen.export.wrapper import public
 from adjit.ir.errors import ShapeError, UnsupportedError
@@ -56,7 +56,7 @@ class Outside(NamedTuple):
         return f"{self.interface.name}: the function {self.func.name}{file}"
 
 
-def export(traced: trace.Program, where: str | os.PathLike[str], name: str | None, target_name: str, threads: int) -> Exported:
+def export(traced: trace.TracedProgram, where: str | os.PathLike[str], name: str | None, target_name: str, threads: int) -> Exported:
     path = os.fspath(where)
     base, kind = os.path.splitext(path)
     target_name = target_for(path, kind, target_name)
@@ -124,7 +124,7 @@ def _as_object(made: Outside, target: Target, path: str, kind: str, shown: str) 
     return path, files.write(f"{os.path.splitext(path)[0]}.h", text)
 
 
-def outside(traced: trace.Program, target: Target, name: str) -> Outside:
+def outside(traced: trace.TracedProgram, target: Target, name: str) -> Outside:
     """Optimise and emit a traced function for a target that does not know Python."""
     func = traced.func
     refuse_python(func.block)
@@ -142,21 +142,21 @@ def outside(traced: trace.Program, target: Target, name: str) -> Outside:
     written = {id(param) for param, _ in func.updates}
     interface = Interface(
         name,
-        tuple(Slot(n, in_pairs(p.type)) for n, p in zip(inputs, func.params)),
+        tuple(InterfaceSlot(n, in_pairs(p.type)) for n, p in zip(inputs, func.params)),
         fields(
             identifiers(v.name or f"variable{k}" for k, v in enumerate(stores)),
             [in_pairs(v.type) for v in stores],
             snapshot(stores),
             [id(p) in written for p in variables],
         ),
-        tuple(Slot(n, in_pairs(r.type)) for n, r in zip(outputs, func.results, strict=True)),
+        tuple(InterfaceSlot(n, in_pairs(r.type)) for n, r in zip(outputs, func.results, strict=True)),
         made.errors,
         made.memory,
     )
     return Outside(func, made, interface, traced.captures)
 
 
-def result_names(traced: trace.Program) -> list[str]:
+def result_names(traced: trace.TracedProgram) -> list[str]:
     """Names for the results: the user's own, or the way to them through the structure that the function returns."""
     skipped = {position for position, _ in traced.static}
     paths = [path for k, path in enumerate(traced.out_tree.key_paths()) if k not in skipped]

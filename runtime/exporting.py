@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import os
 
-    from adjit.tracer.trace import Program
+    from adjit.tracer.trace import TracedProgram
 
     from .export import Exported
 
@@ -40,6 +40,6 @@ class Exportable:
 
         return address(self._traced_alone(args, kwargs), signature)
 
-    def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+    def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedProgram:
         """Trace for code that runs without Python."""
         raise NotImplementedError

@@ -23,7 +23,7 @@ from adjit.ir.tracebacks import boundary, trim
 from adjit.ir.types import SCALARS, Shape
 from adjit.tracer.frames import is_from_handler, user_location
 from adjit.tracer.pytree import find_node_type, tree_map
-from adjit.tracer.trace import Program, current_trace, trace_function
+from adjit.tracer.trace import TracedProgram, current_trace, trace_function
 
 from .collection import collection_paused
 from .concrete import ConcreteFunction, observers
@@ -35,7 +35,7 @@ from .exporting import Exportable
 from .general import General, Policy, conditions, general_key, narrowed, refusal, shapes_of, symbolized
 from .inspecting import Inspectable, Looked, check_finite
 from .methods import BoundFunction, Instances, bind
-from .outside import Outside, described
+from .outside import OutsideNames, described
 from .recording import listening, suspended
 from .retracing import Retraces
 from .room import Room, Start
@@ -98,7 +98,7 @@ class Function(Inspectable, Exportable):
         self._was_slow = False  # there was a warning about it
         self._creation = Creation()
         self._instances = Instances(self._lock)
-        self._outside = Outside()
+        self._outside = OutsideNames()
         self._slow_calls = SlowCalls(self._name)
 
     def _new_shortcut(self) -> Shortcut:
@@ -297,7 +297,7 @@ class Function(Inspectable, Exportable):
         seconds = {"trace": time.perf_counter() - started}
         return narrowed(found, lambda: ConcreteFunction(program, dict(seconds), signature.stores, closed_over, self._threads))
 
-    def _trace(self, signature: Signature, instance: Any, closed_over: set[Store], shapes: Sequence[Shape] | None = None) -> Program:
+    def _trace(self, signature: Signature, instance: Any, closed_over: set[Store], shapes: Sequence[Shape] | None = None) -> TracedProgram:
         """Run the Python function on traced values, adding the variables that it closes over to a set."""
         with unwinding(), suspended(), self._creation.watched(closed_over), self._room.given():
             return trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(shapes), self._name)
@@ -338,7 +338,7 @@ class Function(Inspectable, Exportable):
         signature = self._taken_apart(args, self._room.start().passed(kwargs))  # sizes that follow from values are those of the last call
         return Looked(self._concrete(signature, general=general), signature, self._fn)
 
-    def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any = None) -> Program:
+    def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any = None) -> TracedProgram:
         """Trace for code that runs without Python; a `TensorSpec` may stand for an argument."""
         from .export import examples  # noqa: PLC0415 - few functions are exported
 

@@ -42,7 +42,7 @@ class Chain(Op, abstract=True):
     name: ClassVar[str] = "chain"
 
 
-class Log:
+class TapeLog:
     """The entries of one tape, and the values that it watches."""
 
     __slots__ = ("entries", "structure", "numbers", "roots", "lost", "taken", "places", "constants", "is_plain")

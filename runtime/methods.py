@@ -9,7 +9,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from adjit.ir.tracebacks import boundary, trim
-from adjit.tracer.trace import Program
+from adjit.tracer.trace import TracedProgram
 
 from .concrete import ConcreteFunction
 from .exporting import Exportable
@@ -77,7 +77,7 @@ class BoundFunction(Inspectable, Exportable):
         signature = self._function._taken_apart(args, kwargs)
         return Looked(self._function._concrete(signature, None, self.__self__, general), signature, self._function._fn)
 
-    def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+    def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedProgram:
         return self._function._traced_alone(args, kwargs, self.__self__)
 
     @boundary

@@ -45,7 +45,7 @@ def argument_nodes(x: Any, arrays: tuple[type, ...], depth: int = 0) -> list[Nod
     return nodes
 
 
-def result_nodes(entries: Sequence[pytree.Node | None]) -> list[Node] | None:
+def result_nodes(entries: Sequence[pytree.TreeNode | None]) -> list[Node] | None:
     """Return the nodes of a call's result, from the traced structure."""
     nodes = []
     for entry in entries:

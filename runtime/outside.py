@@ -23,7 +23,7 @@ BY_VALUE = (bool, int, float, complex, str, bytes)
 MOST_CHANGES = 5  # programs in a row that a changed name ends, before there is a warning
 
 
-class Outside:
+class OutsideNames:
     """The names that the programs of one function have read."""
 
     __slots__ = ("_known", "_changes")

@@ -23,7 +23,7 @@ from adjit.ir.tracebacks import trim
 from adjit.ir.types import F32, F64
 from adjit.tracer.numpy_fallback import called_by_user, loaded
 
-from .log import LINEAR_NUMBERS, Log, number_of
+from .log import LINEAR_NUMBERS, TapeLog, number_of
 from .recording import Here, listening
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ def wrapped(array: Any) -> Tensor:
 # ---- under a tape
 
 
-def noted(here: Here, log: Log, compute: Method, op: Op, number: int, x: Tensor, array: Array) -> Any:
+def noted(here: Here, log: TapeLog, compute: Method, op: Op, number: int, x: Tensor, array: Array) -> Any:
     """Compute an op of one operand, with an entry in the log of the only tape that is recording."""
     source = log.numbers.get(id(x))
     if source is None and log.lost:
@@ -340,7 +340,7 @@ def noted(here: Here, log: Log, compute: Method, op: Op, number: int, x: Tensor,
     return out
 
 
-def noted_pair(here: Here, log: Log, compute: Method, op: Op, number: int, x: Any, y: Any, a: Any, b: Any) -> Any:
+def noted_pair(here: Here, log: TapeLog, compute: Method, op: Op, number: int, x: Any, y: Any, a: Any, b: Any) -> Any:
     """The same of two operands, tensors, arrays or numbers: `a` and `b` are what NumPy is called with."""
     i, j = log.numbers.get(id(x)), log.numbers.get(id(y))
     if i is None and j is None and log.lost:
@@ -361,7 +361,7 @@ def noted_pair(here: Here, log: Log, compute: Method, op: Op, number: int, x: An
     return out
 
 
-def held(log: Log, op: Op, x: Any) -> tuple[Any, Any]:
+def held(log: TapeLog, op: Op, x: Any) -> tuple[Any, Any]:
     """A constant as an entry keeps it, and what the structure says about it."""
     if type(x) is _array:
         x = wrapped(x.copy())  # the user may write to it

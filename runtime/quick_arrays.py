@@ -22,7 +22,7 @@ from adjit.ir.tracebacks import trim
 from adjit.ir.types import BOOL, F32, F64, kept_shape
 from adjit.tracer.numpy_fallback import called_by_user, loaded
 
-from .log import Chain, Log, number_of
+from .log import Chain, TapeLog, number_of
 from .quick import Method, noted, product, value_of, wrapped
 from .recording import Recorder, listening
 
@@ -141,7 +141,7 @@ def reshaped(general: Method) -> Method:
     return method
 
 
-def viewed(log: Log, x: Tensor, name: str, given: Any, general: Method, view: Callable[[Array], Array]) -> Any:
+def viewed(log: TapeLog, x: Tensor, name: str, given: Any, general: Method, view: Callable[[Array], Array]) -> Any:
     """A view of a tensor, with an entry in the log of the only tape that is recording."""
     array = x.buffer
     source = log.numbers.get(id(x))
@@ -175,7 +175,7 @@ def remember(key: Hashable, op: Op | None) -> tuple[Op, int] | None:
     return known
 
 
-class Example(Recorder):
+class NotedOps(Recorder):
     """Notes the ops of one call."""
 
     def __init__(self) -> None:
@@ -196,7 +196,7 @@ class Example(Recorder):
 def by_example(array: Array, given: Any, general: Method) -> Op | None:
     """The op that the general way records, or several as one; None if it does not compute them one from the other."""
     x: Operand = wrapped(np.zeros(array.shape, array.dtype))
-    example = Example()
+    example = NotedOps()
     before = listening.recorders
     listening.recorders = (example,)
     try:
@@ -337,7 +337,7 @@ def concatenate(xs: Any, axis: Any = 0) -> Any:
     return joined(log, lambda: np.concatenate(arrays, axis), op, number, tuple(xs))
 
 
-def joined(log: Log, compute: Callable[[], Array], op: Op, number: int, xs: tuple[Any, ...]) -> Any:
+def joined(log: TapeLog, compute: Callable[[], Array], op: Op, number: int, xs: tuple[Any, ...]) -> Any:
     """Compute an op of several tensors, with an entry in the log of the only tape that is recording."""
     numbers = log.numbers
     sources = [numbers.get(id(x)) for x in xs]

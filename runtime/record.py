@@ -28,7 +28,7 @@ from adjit.tracer.frames import user_location
 from adjit.tracer.trace import Traced, current_trace
 
 from .leaving import Taken, memory_of
-from .log import Log
+from .log import TapeLog
 from .tensor import materialize
 from .variable import Store, Variable
 
@@ -135,7 +135,7 @@ class EagerRecord(Record):
 
     def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
         super().__init__(watch_accessed, strict)
-        self.log = log = Log()
+        self.log = log = TapeLog()
         self.watched = log.numbers
         self.lost = log.lost
         self.numbers = log.taken  # explicitly extracted numbers, by id; for arrays, the id of their memory

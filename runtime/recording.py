@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from adjit.ir.ops.base import Op
 
     from .leaving import Taken
-    from .log import Log
+    from .log import TapeLog
     from .variable import Store, Variable
 
 
@@ -66,7 +66,7 @@ class Here:
 
     def __init__(self) -> None:
         self.recorders: tuple[Recorder, ...] = ()
-        self.log: Log | None = None  # that of the only recorder, if it is an eager tape
+        self.log: TapeLog | None = None  # that of the only recorder, if it is an eager tape
         self.run = silence.run
 
     def listen(self, recorders: tuple[Recorder, ...]) -> None:

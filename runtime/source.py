@@ -14,7 +14,7 @@ import numpy as np
 
 from adjit.ir.func import Func
 from adjit.ir.ops.base import Array
-from adjit.ir.source_module import Text, write_module
+from adjit.ir.source_module import ModuleText, write_module
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -29,7 +29,7 @@ class Source:
     the arguments and variables, runs both, and returns the results and the new values of variables.
     """
 
-    def __init__(self, text: Text, arguments: Sequence[Array] = ()) -> None:
+    def __init__(self, text: ModuleText, arguments: Sequence[Array] = ()) -> None:
         self.text = text.text
         self.constants = text.arrays
         self.arguments = tuple(arguments)
@@ -86,7 +86,7 @@ def executed(text: str, constants: Mapping[str, Array], filename: str) -> dict[s
     return names
 
 
-def text_of(concrete: ConcreteFunction, func: Func, halves: tuple[Func, Func | None]) -> Text:
+def text_of(concrete: ConcreteFunction, func: Func, halves: tuple[Func, Func | None]) -> ModuleText:
     """The text of a compiled function, from its simplified form and the halves of that. Captured arrays are constants of the module."""
     captured = concrete.program.captures
     params = func.params[len(func.params) - len(captured) :] if captured else ()

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from adjit.codegen.entry.variable_locks import BROKEN, HELD, OWN, TORN, Lock
+from adjit.codegen.entry.variable_locks import BROKEN, HELD, OWN, TORN, LockWords
 from adjit.ir.errors import StateError
 from adjit.ir.forks import Stage, before_fork
 from adjit.ir.gate import gate
@@ -60,7 +60,7 @@ class Store:
         self.number = next(_numbers)  # in order of creation
         self.owner = weakref.ref(owner)  # the variable created by the user, returned wherever a variable of this store is requested
         self.constraint: Callable[[Any], Any] | None = None  # applied by optimizers to the value after each update
-        self.lock = Lock()
+        self.lock = LockWords()
         self.address = ctypes.addressof(self.lock)
         _stores.add(self)
 

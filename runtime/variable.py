@@ -25,7 +25,7 @@ from adjit.ir.ops.maps import cast
 from adjit.ir.tracebacks import boundary
 from adjit.ir.types import DType, TensorType
 from adjit.tracer.arrays import immutable
-from adjit.tracer.in_place import InPlace
+from adjit.tracer.in_place import AugmentedAssignment
 from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
 from adjit.tracer.trace import current_trace
 
@@ -338,7 +338,14 @@ def _delegate_array_interface() -> None:
     """Define array operators and methods on the value currently read, so that results never change with the variable."""
     typed = {"ndim", "size", "itemsize", "nbytes", "__len__", "literal", "apply_op"}  # these only need the type, which is not a read
     protocols = {"__array_ufunc__", "__array_function__"}
-    own = {*dir(object), *vars(Variable), *vars(InPlace), *protocols, *typed} - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+    own = {*dir(object), *vars(Variable), *vars(AugmentedAssignment), *protocols, *typed} - {
+        "__eq__",
+        "__ne__",
+        "__lt__",
+        "__le__",
+        "__gt__",
+        "__ge__",
+    }
     for base in (*TensorMethods.__mro__[:-1], Operand):
         for name, member in vars(base).items():
             if name in own:

@@ -17,7 +17,7 @@ from adjit.ir.func import Stmt
 from adjit.ir.ops.base import Array
 from adjit.runtime.concrete import ConcreteFunction
 from adjit.runtime.convention import Convention
-from adjit.runtime.explore_script import Watch
+from adjit.runtime.explore_script import CompileWatch
 from adjit.tracer.trace import Trace
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples"
@@ -42,7 +42,7 @@ class Captured(NamedTuple):
 
 @cache
 def captured(example: Path) -> Captured:
-    watch, run = Watch(), Convention.run
+    watch, run = CompileWatch(), Convention.run
     lines: set[int] = set()
     started = time.process_time()
 

@@ -1,12 +1,14 @@
-"""How the packages depend on op classes: passes and code generation ask an op for its properties, rather than for its class.
+"""How the source is organised: what depends on op classes, and what names mean.
 
-An op that someone adds by the recipe of `docs/architecture.md` is then treated like the built-in ones. The counts may only fall: a new test
-of a class is better a property in `ir/ops/base.py`.
+Passes and code generation ask an op for its properties, rather than for its class: an op that someone adds by the recipe of
+`docs/architecture.md` is then treated like the built-in ones. The counts may only fall: a new test of a class is better a property in
+`ir/ops/base.py`.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from adjit.ir.ops.base import REGISTRY, Op
 
 ROOT = Path(__file__).parent.parent
+COMPILER = ("ir", "tracer", "passes", "codegen", "runtime")  # `nn` and `compat` spell the names of other libraries
 
 # Calls of `isinstance` with a registered op class, and with any, such as `Reduce`. There were 183 and 268, 43 and 62 before.
 MOST = {"passes": (81, 104), "codegen": (11, 18)}
@@ -47,3 +50,12 @@ def test_op_classes_are_rarely_tested(package: str) -> None:
     most = MOST[package]
     assert concrete <= most[0], "ask the op (see `Op` in ir/ops/base.py), rather than for its class"
     assert every <= most[1], "ask the op (see `Op` in ir/ops/base.py), rather than for its class"
+
+
+def test_a_class_name_means_one_thing() -> None:
+    defined = defaultdict(list)
+    for path in (path for package in COMPILER for path in sorted((ROOT / package).rglob("*.py"))):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                defined[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {name: places for name, places in defined.items() if len(places) > 1} == {}

@@ -20,14 +20,14 @@ from adjit.ir.types import as_dtype
 
 from .convert import array_of_list, present
 from .frames import user_location
-from .in_place import InPlace
+from .in_place import AugmentedAssignment
 from .numpy_table import call_function, call_ufunc, surface
 from .slices import as_rows, has_traced_mask, has_traced_slice, key_to_write, taken, with_positions
 from .sparse_products import is_sparse, product, product_from_left
 from .surface import complex_numbers, elementwise, indexing, products, reductions, shapes
 
 
-class ArrayMethods(InPlace):
+class ArrayMethods(AugmentedAssignment):
     """The array interface, based on the ops; the classes that users hold inherit it and add `numpy()`."""
 
     __slots__ = ()

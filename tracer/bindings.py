@@ -44,7 +44,7 @@ class Binding(NamedTuple):
 MISSING = object()
 
 
-class Names(NamedTuple):
+class NamesUsed(NamedTuple):
     """The names that a code object and the functions inside of it use."""
 
     globals: frozenset[str]
@@ -55,7 +55,7 @@ class Names(NamedTuple):
 
 
 @lru_cache(4096)
-def names_in(code: CodeType) -> Names:
+def names_in(code: CodeType) -> NamesUsed:
     import dis  # noqa: PLC0415 - only tracing needs it
 
     read: dict[str, set[str]] = {"GLOBAL": set(), "DEREF": set(), "ATTR": set(), "STORE": set()}
@@ -68,8 +68,8 @@ def names_in(code: CodeType) -> Names:
             read["STORE"].add(at.argval)
     inner = [names_in(const) for const in code.co_consts if isinstance(const, CodeType)]
     keys = frozenset(const for const in code.co_consts if isinstance(const, str))
-    own = Names(frozenset(read["GLOBAL"]), frozenset(read["DEREF"]), frozenset(read["ATTR"]), keys, frozenset(read["STORE"]))
-    return Names(*(frozenset().union(*sets) for sets in zip(own, *inner, strict=True)))
+    own = NamesUsed(frozenset(read["GLOBAL"]), frozenset(read["DEREF"]), frozenset(read["ATTR"]), keys, frozenset(read["STORE"]))
+    return NamesUsed(*(frozenset().union(*sets) for sets in zip(own, *inner, strict=True)))
 
 
 def read_by(functions: Iterable[FunctionType], objects: Sequence[Any]) -> list[Binding]:

@@ -1,4 +1,4 @@
-"""The values that a loop carries while it is traced: one `Carry` per variable, whose type is found by tracing the body repeatedly."""
+"""The values that a loop carries while it is traced: one `CarriedEntry` per variable; tracing the body repeatedly finds its type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adjit.ir.types import BOOL, I64, TensorType
 
 from .frames import user_location
 from .growing import GrowingList, TracedList, bounds, is_items
-from .list_items import Kept, Rows, resized
+from .list_items import ItemForm, Kept, resized
 from .pytree import LEAF, TreeDef, flatten
 from .regions import (
     UNDEFINED,
@@ -75,7 +75,7 @@ class Trips(NamedTuple):
     first: int = 0  # first value of the loop counter
 
 
-class Carry:
+class CarriedEntry:
     """The state of one entry during the attempts to trace a loop."""
 
     steady = False  # whether positions in lists follow from the iteration number
@@ -202,7 +202,7 @@ class Carry:
         return value
 
 
-class ListCarry(Carry):
+class ListCarry(CarriedEntry):
     """A list: treated as a structure until an iteration appends to it, then a `TracedList` with capacity for all iterations.
 
     It is `steady` if every iteration appends the same number of items: its length then follows from the iteration number.
@@ -261,7 +261,7 @@ class ListCarry(Carry):
         least, most = bounds(out)
         given = before[1] if self.form is None else self.form.most - self.growth
         growth = max(self.growth, most - given)
-        rows = Rows.of(out or self.before) if isinstance(out, list) else out.rows
+        rows = ItemForm.of(out or self.before) if isinstance(out, list) else out.rows
         steady = trips.exact and self.adds_always(out) and (self.form is None or self.steady)
         self.limited = bool(growth) and trips.most is None
         room = max(before[1] + 1, rows.room) if self.limited else before[1] + growth * (trips.most or 0)
@@ -324,10 +324,10 @@ class ListCarry(Carry):
         return out
 
 
-class Parts(Carry):
+class CarriedParts(CarriedEntry):
     """A structure whose parts are carried separately."""
 
-    parts: list[Carry]
+    parts: list[CarriedEntry]
 
     @property
     def steady(self) -> bool:  # type: ignore[override]
@@ -345,7 +345,7 @@ class Parts(Carry):
             part.prepare()
 
 
-class StructureCarry(Parts):
+class StructureCarry(CarriedParts):
     """A structure that contains lists."""
 
     def __init__(self, entry: RegionOutput, value: Any, words: Wording) -> None:
@@ -372,7 +372,7 @@ class StructureCarry(Parts):
         return self.outer.unflatten([part.result(results) for part in self.parts])
 
 
-class DictCarry(Parts):
+class DictCarry(CarriedParts):
     """A dict, to which iterations may add keys: these are carried like variables that only the body assigns.
 
     In the first iteration a key that the body makes is not there, in later ones it is. The loop is traced both ways, and must be the same
@@ -427,10 +427,10 @@ class DictCarry(Parts):
         return {key: part.result(results) for key, part in zip(self.keys, self.parts, strict=True)}
 
 
-def carry_of(entry: RegionOutput, value: Any, words: Wording) -> Carry:
+def carry_of(entry: RegionOutput, value: Any, words: Wording) -> CarriedEntry:
     if is_items(value):
         return ListCarry(entry, value, words)
     if type(value) is dict:
         return DictCarry(entry, value, words)
     holds_lists = any(map(is_items, flatten(value, is_leaf=is_items)[0]))
-    return (StructureCarry if holds_lists else Carry)(entry, value, words)
+    return (StructureCarry if holds_lists else CarriedEntry)(entry, value, words)

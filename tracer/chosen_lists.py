@@ -10,7 +10,7 @@ from adjit.ir.records import NamedTuple
 from adjit.ir.types import I64, TensorType
 
 from .growing import Items, TracedList, bounds
-from .list_items import Chunk, Kept, Rows
+from .list_items import ItemForm, Kept, PendingItems
 from .pytree import flatten
 from .regions import Kind
 from .trace import Trace
@@ -25,7 +25,7 @@ class Tails(NamedTuple):
     """Two lists with a common prefix `shared`, and the remaining items of each."""
 
     shared: Items
-    chunks: tuple[Chunk, Chunk]
+    chunks: tuple[PendingItems, PendingItems]
 
 
 def meet_lists(sides: tuple[Items, Items], regions: Sequence[Trace], unread: bool, choose: Choose) -> Build | None:
@@ -40,12 +40,12 @@ def meet_lists(sides: tuple[Items, Items], regions: Sequence[Trace], unread: boo
     return None if unread else _choose_whole(sides, regions, form, choose)
 
 
-def common_rows(sides: Sequence[Items]) -> Rows | None:
+def common_rows(sides: Sequence[Items]) -> ItemForm | None:
     """Return the common form of the items of all lists; None if there are no items."""
-    found: Rows | None = None
+    found: ItemForm | None = None
     for side in sides:
         if bounds(side)[1]:
-            rows = side.rows if isinstance(side, TracedList) else Rows.of(side)
+            rows = side.rows if isinstance(side, TracedList) else ItemForm.of(side)
             found = rows if found is None else found.met(rows)
     return found
 
@@ -62,7 +62,7 @@ def tails(a: Items, b: Items) -> Tails | None:
         return None
     shared = a.copy()
     shared.chunks = shared.chunks[:count]
-    first, second = (side.chunks[count] if len(side.chunks) > count else Chunk((), 0) for side in (a, b))
+    first, second = (side.chunks[count] if len(side.chunks) > count else PendingItems((), 0) for side in (a, b))
     return Tails(shared, (first, second))
 
 
@@ -74,8 +74,8 @@ def alike(a: Sequence[Any], b: Sequence[Any]) -> int:
     return count
 
 
-def chunk_of(items: list[Any]) -> Chunk:
-    return Chunk(tuple(tuple(flatten(item)[0]) for item in items), len(items))
+def chunk_of(items: list[Any]) -> PendingItems:
+    return PendingItems(tuple(tuple(flatten(item)[0]) for item in items), len(items))
 
 
 def _choose_tails(found: Tails, form: Kept, choose: Choose) -> Build:
@@ -97,7 +97,7 @@ def _choose_tails(found: Tails, form: Kept, choose: Choose) -> Build:
         shared = found.shared.copy() if isinstance(found.shared, TracedList) else TracedList.of(found.shared, 0, form.rows)
         shared.rows, shared.least, shared.most = form
         if rows:
-            shared.chunks.append(Chunk(rows, number))
+            shared.chunks.append(PendingItems(rows, number))
         return shared
 
     return build

@@ -23,7 +23,7 @@ from .branches import emit_if
 from .conversion import convert
 from .convert import to_operand
 from .frames import definition, user_location
-from .loops import Loop, emit_for, emit_while
+from .loops import LoopTrace, emit_for, emit_while
 from .pytree import TreeDef, flatten, tree_map
 from .regions import UNDEFINED, Kind, RegionOutput, Wording, conform, is_traced, kind_of
 from .trace import Spec, current_trace, trace_function
@@ -89,7 +89,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
         return state
     test, body = converted(cond_fn), converted(body_fn)
     words = Wording("`while_loop`", ("before the loop", "from body_fn"), lambda name, side: definition(body_fn) if side else None)
-    loop = Loop([RegionOutput("the state")], [init], lambda k, values: [body(values[0])], words, False, checkpoint)
+    loop = LoopTrace([RegionOutput("the state")], [init], lambda k, values: [body(values[0])], words, False, checkpoint)
     return emit_while(trace, loop, lambda values: test(values[0]))[0]
 
 
@@ -112,7 +112,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
     certain = isinstance(start, int) and isinstance(stop, int) and start < stop
     body = converted(body_fn)
     words = Wording("`fori_loop`", ("before the loop", "from body_fn"), lambda name, side: definition(body_fn) if side else None)
-    loop = Loop([RegionOutput("the state")], [init], lambda k, values: [body(k, values[0])], words, certain, checkpoint)
+    loop = LoopTrace([RegionOutput("the state")], [init], lambda k, values: [body(k, values[0])], words, certain, checkpoint)
     return emit_for(trace, loop, start, stop)[0]
 
 
@@ -153,7 +153,7 @@ def scan(
 
     words = Wording("`scan`", ("before the loop", "from f"), lambda name, side: definition(f) if side else None)
     entries = [RegionOutput("the carry"), RegionOutput("the ys", optional=True, fresh=True)]
-    carry, buffers = emit_for(trace, Loop(entries, [init, UNDEFINED], step, words, True, checkpoint), 0, count)
+    carry, buffers = emit_for(trace, LoopTrace(entries, [init, UNDEFINED], step, words, True, checkpoint), 0, count)
     return carry, trees[0].unflatten(buffers)
 
 

@@ -35,7 +35,7 @@ _inside: dict[str, bool] = {}
 _tables: dict[int, tuple[CodeType, dict[int, tuple[Location, str | None]]]] = {}
 
 
-class Site(NamedTuple):
+class CallSite(NamedTuple):
     """A place in the user's source. `callee` is the first adjit frame below it: one object per call in the user's code."""
 
     location: Location
@@ -43,14 +43,14 @@ class Site(NamedTuple):
     callee: FrameType | None
 
 
-def user_site(depth: int = 1) -> Site | None:
+def user_site(depth: int = 1) -> CallSite | None:
     """Return the innermost user frame outside the `depth` nearest frames; None if all frames belong to adjit."""
     callee: FrameType | None = None
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         if not (_inside.get(frame.f_globals.get("__name__", "")) or is_ours(frame)):  # table lookup first: this runs for every op
             location, name = instruction(frame.f_code, frame.f_lasti)
-            return Site(location, name, callee)
+            return CallSite(location, name, callee)
         callee, frame = frame, frame.f_back
     return None
 

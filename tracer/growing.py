@@ -1,8 +1,8 @@
 """Lists that a traced loop or branch appends to, or pops from.
 
 Shapes are static, so items are stored in arrays with a row for every possible item; the number of items may be known only at run time.
-`append` defers an item, as part of a `Chunk`; it is written to its row when the arrays are read. A branch that appends therefore chooses
-between rows, not between copies of the whole list.
+`append` defers an item, as one of `PendingItems`; it is written to its row when the arrays are read. A branch that appends therefore
+chooses between rows, not between copies of the whole list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from adjit.ir.ops.index import Gather
 from adjit.ir.types import I64, TensorType
 
 from .frames import user_location
-from .list_items import Chunk, Kept, Rows, filled, one_row, resized
+from .list_items import ItemForm, Kept, PendingItems, filled, one_row, resized
 from .pytree import flatten, register_pytree_node
 from .regions import conform, is_traced
 from .sharing import memory_of, set_memory
@@ -60,18 +60,18 @@ class TracedList(Sequence[Any]):
         # number of items in the buffers: base + offset
         self.base: Operand | None = None if isinstance(written, int) else written
         self.offset = written if isinstance(written, int) else 0
-        self.chunks: list[Chunk] = []
+        self.chunks: list[PendingItems] = []
         self.sealed = 0  # number of chunks shared with the list that this one was copied from
         self.home = current_trace()
 
     @staticmethod
-    def of(items: Sequence[Any], capacity: int = 0, rows: Rows | None = None) -> TracedList:
+    def of(items: Sequence[Any], capacity: int = 0, rows: ItemForm | None = None) -> TracedList:
         """Create a list of known items, with capacity for more."""
         if isinstance(items, TracedList):
             out = items.written()
             return out.enlarged(max(capacity, out.capacity), out.rows if rows is None else rows.met(out.rows))
         count = len(items)
-        rows = rows or Rows.of(items)
+        rows = rows or ItemForm.of(items)
         out = TracedList(Kept(rows, 0, 0), rows.blank(0), 0)
         out.extend(items)
         out = out.written()
@@ -176,9 +176,9 @@ class TracedList(Sequence[Any]):
         row = tuple(flatten(value)[0])
         last = self.chunks[-1] if len(self.chunks) > self.sealed else None
         if last is not None and isinstance(last.number, int):
-            self.chunks[-1] = Chunk((*last.rows, row), last.number + 1)
+            self.chunks[-1] = PendingItems((*last.rows, row), last.number + 1)
         else:
-            self.chunks.append(Chunk((row,), 1))
+            self.chunks.append(PendingItems((row,), 1))
         self.least += 1
         self.most += 1
 
@@ -266,12 +266,12 @@ class TracedList(Sequence[Any]):
             if arrays and isinstance(buffer, Traced):
                 set_memory(buffer, tuple({id(root): root for root in arrays}.values()))
 
-    def put(self, place: int | Operand, chunk: Chunk) -> None:
+    def put(self, place: int | Operand, chunk: PendingItems) -> None:
         for j, row in enumerate(chunk.rows):
             parts = zip(self.buffers, row, self.rows.kinds, strict=True)
             self.buffers = [ops.setitem(buffer, place + j, conform(leaf, kind)) for buffer, leaf, kind in parts]
 
-    def enlarged(self, capacity: int, rows: Rows) -> TracedList:
+    def enlarged(self, capacity: int, rows: ItemForm) -> TracedList:
         """Return a copy with a larger capacity and a more general form of items."""
         out = self.copy()
         out.rows = rows

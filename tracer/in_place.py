@@ -39,7 +39,7 @@ def fitted(x: Operand, out: Operand, operation: Callable[[Any, Any], Any]) -> Op
     return out if out.type.dtype == x.type.dtype else out.astype(x.type.dtype)
 
 
-class InPlace(Operand):
+class AugmentedAssignment(Operand):
     """Augmented assignment."""
 
     __slots__ = ()

@@ -50,41 +50,41 @@ def memory() -> int:
         return 1 << 34
 
 
-class Rows(NamedTuple):
+class ItemForm(NamedTuple):
     """The form of a list's items: their structure, and the kind of each leaf."""
 
     tree: TreeDef
     kinds: tuple[Kind, ...]
 
     @staticmethod
-    def of(items: Iterable[Any]) -> Rows:
+    def of(items: Iterable[Any]) -> ItemForm:
         """Return the common form of all items, of which there must be at least one."""
-        found: Rows | None = None
+        found: ItemForm | None = None
         for item in items:
-            found = Rows.like(item) if found is None else found.joined(item)
+            found = ItemForm.like(item) if found is None else found.joined(item)
         assert found is not None
         return found
 
     @staticmethod
-    def like(item: Any) -> Rows:
+    def like(item: Any) -> ItemForm:
         leaves, tree = flatten(item)
         kinds = [kind_of(leaf) for leaf in leaves]
         if not kinds or None in kinds:
             wrong = describe(leaves[kinds.index(None)] if kinds else item)
             raise TraceError(f"a list that a traced loop or branch appends to takes numbers and arrays, not {wrong}").at(user_location())
-        return Rows(tree, tuple(kind for kind in kinds if kind is not None))
+        return ItemForm(tree, tuple(kind for kind in kinds if kind is not None))
 
-    def joined(self, item: Any) -> Rows:
-        return self.met(Rows.like(item))
+    def joined(self, item: Any) -> ItemForm:
+        return self.met(ItemForm.like(item))
 
-    def met(self, other: Rows) -> Rows:
+    def met(self, other: ItemForm) -> ItemForm:
         """Return the common form of both: Python numbers adapt in dtype."""
         kinds = [join(a, b) if a.type.shape == b.type.shape else None for a, b in zip(self.kinds, other.kinds, strict=False)]
         if self.tree != other.tree or None in kinds:
             raise TraceError(f"the items of a list that a traced loop or branch appends to must be of one type, not {self} and {other}").at(
                 user_location()
             )
-        return Rows(self.tree, tuple(kind for kind in kinds if kind is not None))
+        return ItemForm(self.tree, tuple(kind for kind in kinds if kind is not None))
 
     def __str__(self) -> str:
         parts = ", ".join(str(kind.type) for kind in self.kinds)
@@ -104,7 +104,7 @@ class Rows(NamedTuple):
         return [Literal(0, kind.type.with_shape((capacity, *kind.type.shape))) for kind in self.kinds]
 
 
-class Chunk(NamedTuple):
+class PendingItems(NamedTuple):
     """Items that are not written yet, leaf by leaf. Only the first `number` rows are items; the others are zeros."""
 
     rows: tuple[tuple[Any, ...], ...]
@@ -114,7 +114,7 @@ class Chunk(NamedTuple):
 class Kept(NamedTuple):
     """The facts about a list that are known while tracing: the form of its items, and bounds on their number."""
 
-    rows: Rows
+    rows: ItemForm
     least: int
     most: int
 

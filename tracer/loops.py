@@ -17,7 +17,7 @@ from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import maximum
 from adjit.ir.types import BOOL, I64, TensorType
 
-from .carries import Carry, Trips, carry_of
+from .carries import CarriedEntry, Trips, carry_of
 from .frames import user_location
 from .growing import TracedList
 from .regions import (
@@ -40,7 +40,7 @@ from .trace import Cell, Trace, Traced
 MAX_ATTEMPTS = 12  # traces of one body: each widens a type or drops a carry, so more indicate a bug or an impure body
 
 
-class Loop(NamedTuple):
+class LoopTrace(NamedTuple):
     """A loop to be traced. `step` maps the iteration number (None in a `while`) and the values at its start to the values at its end."""
 
     entries: Sequence[RegionOutput]
@@ -52,7 +52,7 @@ class Loop(NamedTuple):
     most: int | None = None  # upper bound on the trip count, if known
 
 
-def emit_for(trace: Trace, loop: Loop, start: Operand | int, stop: Operand | int) -> list[Any]:
+def emit_for(trace: Trace, loop: LoopTrace, start: Operand | int, stop: Operand | int) -> list[Any]:
     """Emit a `for` with iterations numbered from `start` to `stop - 1`."""
     trips = Trips(loop.most, False)
     if isinstance(start, int) and isinstance(stop, int):
@@ -62,7 +62,7 @@ def emit_for(trace: Trace, loop: Loop, start: Operand | int, stop: Operand | int
     return _emit_loop(trace, For(loop.checkpoint), bounds, body, (body.block,))
 
 
-def emit_while(trace: Trace, loop: Loop, test: Callable[[list[Any]], Any]) -> list[Any]:
+def emit_while(trace: Trace, loop: LoopTrace, test: Callable[[list[Any]], Any]) -> list[Any]:
     """Emit `while test(values)`. The condition is traced separately and only once, after the types in the body have settled."""
     trips = Trips(loop.most, False)
     body = _trace_body(trace, loop, False, trips)
@@ -87,13 +87,13 @@ def emit_while(trace: Trace, loop: Loop, test: Callable[[list[Any]], Any]) -> li
 class Body(NamedTuple):
     """A traced body: what it carries, the variables that it assigns, and the values that it replaces by writes."""
 
-    carries: list[Carry]
+    carries: list[CarriedEntry]
     cells: list[Cell]
     block: Block
     overwritten: Overwritten
 
 
-def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> Body:
+def _trace_body(trace: Trace, loop: LoopTrace, counted: bool, trips: Trips) -> Body:
     carries = []
     for entry, x in zip(loop.entries, loop.init, strict=True):
         unread = loop.certain and entry.fresh and not isinstance(x, list | TracedList)
@@ -137,14 +137,14 @@ def _trace_body(trace: Trace, loop: Loop, counted: bool, trips: Trips) -> Body:
     raise TraceError(f"the types in this {loop.words.what} loop do not settle: each iteration changes them again").at(user_location())
 
 
-def reads_made(carries: Sequence[Carry]) -> TraceError:
+def reads_made(carries: Sequence[CarriedEntry]) -> TraceError:
     made = ", ".join(name for carry in carries for name in carry.made)
     return TraceError(
         f"the loop makes {made} in its first iteration, and does something else when it is there, in later ones; put it in before the loop"
     ).at(user_location())
 
 
-def _settle(carries: Sequence[Carry], outs: Sequence[Any], certain: bool, trips: Trips) -> bool:
+def _settle(carries: Sequence[CarriedEntry], outs: Sequence[Any], certain: bool, trips: Trips) -> bool:
     """Settle lists first: the body may depend on whether a list is empty, and a growing list is so only in the first attempt."""
     for lists in (True, False):
         pairs = [(c, out) for c, out in zip(carries, outs, strict=True) if c.holds_lists is lists]

@@ -34,7 +34,7 @@ class NodeType(NamedTuple):
     keys: Callable[[Any, int], Sequence[Key]]
 
 
-class Node(NamedTuple):
+class TreeNode(NamedTuple):
     """One inner node of a TreeDef: its class, the data kept besides the children, and the number of children."""
 
     cls: type[Any]
@@ -67,7 +67,7 @@ class TreeDef:
 
     __slots__ = ("entries", "leaves", "_hash")
 
-    def __init__(self, entries: Sequence[Node | None]) -> None:
+    def __init__(self, entries: Sequence[TreeNode | None]) -> None:
         self.entries = tuple(entries)
         self.leaves = self.entries.count(None)
         self._hash: int | None = None
@@ -146,7 +146,7 @@ def flatten(structure: Any, is_leaf: Callable[[Any], bool] | None = None, in_ord
     if is_leaf is None and find_node_type(type(structure)) is None:
         return [structure], LEAF
     leaves: list[Any] = []
-    entries: list[Node | None] = []
+    entries: list[TreeNode | None] = []
     stack: list[tuple[Any, int]] = [(structure, 0)]
     while stack:
         item, depth = stack.pop()
@@ -159,7 +159,7 @@ def flatten(structure: Any, is_leaf: Callable[[Any], bool] | None = None, in_ord
             raise TraceError(f"a structure nests deeper than {MAX_DEPTH} levels: it seems to contain itself")
         children, kept = flatten_dict(item, True) if in_order and kind is _DICT else kind.flatten(item)
         children = list(children)
-        entries.append(Node(type(item), kept, len(children)))
+        entries.append(TreeNode(type(item), kept, len(children)))
         stack.extend((child, depth + 1) for child in reversed(children))
     return leaves, (LEAF if entries == [None] else TreeDef(entries))
 
@@ -267,7 +267,7 @@ def unflatten_dict(cls: type[Any], kept: Any, children: Sequence[Any]) -> Any:
     return defaultdict(factory, items) if cls is defaultdict else cls(items)
 
 
-def key_order(entry: Node | None) -> tuple[Any, ...] | None:
+def key_order(entry: TreeNode | None) -> tuple[Any, ...] | None:
     """Return the keys of a dict in its own order; None for any other node."""
     if entry is None or node_type(entry.cls) is not _DICT:
         return None

@@ -310,7 +310,7 @@ class Spec:
         return f"Spec({self.type}{', weak' if self.weak else ''}{f', {self.name}' if self.name else ''})"
 
 
-class Program:
+class TracedProgram:
     """A traced function. The parameters of `func` are the traced argument leaves, then `cells`, then `captures`.
 
     Its results are the leaves of the return value, then the new values of the variables that are `reshaped`.
@@ -345,7 +345,7 @@ class Program:
         return leaves[0] if self.out_tree.entries[0] is None else self.out_tree.unflatten(leaves)
 
 
-def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any], name: str | None = None) -> Program:
+def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any], name: str | None = None) -> TracedProgram:
     """Run `fn` on traced values. `tree` unflattens to (args, kwargs); leaves that are a `Spec` are traced, all others are passed unchanged.
 
     An exception leaves no state behind; adjit's own exceptions carry the user's line.
@@ -386,7 +386,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
         if isinstance(fn, MethodType):
             objects.append(fn.__self__)
         outside = read_by(trace.functions.values(), objects)
-        return Program(func, len(arguments), trace.cells, trace.captures, out_tree, static, outside, trace.reshaped(), is_whole)
+        return TracedProgram(func, len(arguments), trace.cells, trace.captures, out_tree, static, outside, trace.reshaped(), is_whole)
     except AdjitError as error:
         error.at(raised_at(error.__traceback__))
         raise

@@ -17,7 +17,7 @@ HELD, BUSY, OWN, BROKEN = range(4)  # results of `adjit_hold`: taken; held by an
 TORN = -1
 
 
-class Lock(ctypes.Structure):
+class LockWords(ctypes.Structure):
     """The words of one variable's lock."""
 
     _fields_ = (("holder", ctypes.c_int64), ("reserved", ctypes.c_int64))

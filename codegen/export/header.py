@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .interface import C_TYPES, Field, Interface, Slot
+from .interface import C_TYPES, Field, Interface, InterfaceSlot
 
 HEAD = """\
 /* {what}
@@ -84,7 +84,7 @@ def parameters(interface: Interface) -> list[str]:
     ]
 
 
-def _argument(slot: Slot) -> str:
+def _argument(slot: InterfaceSlot) -> str:
     kind = C_TYPES[slot.type.dtype]
     return f"{kind} {slot.name}" if slot.type.shape == () else f"const {kind} *{slot.name}"
 
@@ -93,7 +93,7 @@ def _declared(field: Field) -> str:
     return f"{C_TYPES[field.type.dtype]} {field.name}{''.join(f'[{n}]' for n in field.type.shape)};"
 
 
-def _listed(slots: Sequence[Slot]) -> str:
+def _listed(slots: Sequence[InterfaceSlot]) -> str:
     return ", ".join(f"{s.name}: {s.type}" for s in slots)
 
 

@@ -61,7 +61,7 @@ def in_pairs(type: TensorType) -> TensorType:
     return TensorType(real_dtype(type.dtype), (*type.shape, 2)) if type.dtype.kind == "c" else type
 
 
-class Slot(NamedTuple):
+class InterfaceSlot(NamedTuple):
     """An argument or a result. Types of slots and fields are as C sees them (`in_pairs`)."""
 
     name: str
@@ -83,9 +83,9 @@ class Interface:
     """The interface of an exported function for its callers. `errors` are the messages of the codes from 1 on."""
 
     name: str
-    arguments: tuple[Slot, ...]
+    arguments: tuple[InterfaceSlot, ...]
     state: tuple[Field, ...]
-    results: tuple[Slot, ...]
+    results: tuple[InterfaceSlot, ...]
     errors: tuple[bytes, ...]
     memory: int  # bytes of the arena that the code itself uses
 

@@ -29,7 +29,7 @@ from ..llvm.memory import memory_type
 from ..main.stacks import RELEASE
 from ..native import MAIN
 from . import wrapper
-from .interface import ALIGNMENT, C_TYPES, Interface, Slot
+from .interface import ALIGNMENT, C_TYPES, Interface, InterfaceSlot
 from .program import Program
 
 NAME = "adjit_pointer"
@@ -167,7 +167,7 @@ def _stored(lines: list[str], interface: Interface) -> list[str]:
     return [wrapper.argument_pointer(lines, slot.type, f"p{k}") for k, slot in enumerate(interface.arguments)]
 
 
-def _are_scalars(slots: Sequence[Slot]) -> bool:
+def _are_scalars(slots: Sequence[InterfaceSlot]) -> bool:
     return all(slot.type.shape == () for slot in slots)
 
 

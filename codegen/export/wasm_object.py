@@ -17,7 +17,7 @@ UNDEFINED, EXPLICIT_NAME = 0x10, 0x40
 I32, FUNCREF, CONST, END = 0x7F, 0x70, 0x41, 0x0B
 
 
-class _Reader:
+class _WasmReader:
     """Reads the binary format."""
 
     def __init__(self, data: bytes) -> None:
@@ -66,18 +66,18 @@ class ObjectFile:
         self.segments = [segment for body in self._bodies(DATA) for segment in _segments(body)]
         self.data: dict[str, int] = {}
         for body in self._bodies(CUSTOM):
-            reader = _Reader(body)
+            reader = _WasmReader(body)
             if reader.name() == "linking":
                 self._read_symbols(reader)
         for body in self._bodies(IMPORT):
-            self._read_imports(_Reader(body))
+            self._read_imports(_WasmReader(body))
 
     @property
     def elements(self) -> int:
         """The size of the table of functions whose addresses are taken."""
         end = 1
         for body in self._bodies(ELEMENTS):
-            reader = _Reader(body)
+            reader = _WasmReader(body)
             for _ in range(reader.number()):
                 start, count = _start(reader), reader.number()
                 end = max(end, start + count)
@@ -92,7 +92,7 @@ class ObjectFile:
     def _bodies(self, kind: int) -> list[bytes]:
         return [body for each, body in self.sections if each == kind]
 
-    def _read_imports(self, reader: _Reader) -> None:
+    def _read_imports(self, reader: _WasmReader) -> None:
         for _ in range(reader.number()):
             _, name, kind = reader.name(), reader.name(), reader.byte()
             if kind == TABLE_KIND:
@@ -105,16 +105,16 @@ class ObjectFile:
             else:
                 raise UnsupportedError(f"export: code for wasm32 needs {name}, which is not available")
 
-    def _read_symbols(self, reader: _Reader) -> None:
+    def _read_symbols(self, reader: _WasmReader) -> None:
         reader.number()  # version
         while reader.more:
-            kind, body = reader.byte(), _Reader(reader.bytes())
+            kind, body = reader.byte(), _WasmReader(reader.bytes())
             if kind != SYMBOLS:
                 continue
             for _ in range(body.number()):
                 self._read_symbol(body)
 
-    def _read_symbol(self, body: _Reader) -> None:
+    def _read_symbol(self, body: _WasmReader) -> None:
         kind, flags = body.byte(), body.number()
         if kind == DATA_SYMBOL:
             name = body.name()
@@ -156,7 +156,7 @@ class ObjectFile:
 
 
 def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:
-    reader = _Reader(code)
+    reader = _WasmReader(code)
     reader.at = 8
     while reader.more:
         yield reader.byte(), reader.bytes()
@@ -164,13 +164,13 @@ def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _segments(body: bytes) -> Iterator[tuple[int, int]]:
     """Address and size of the data segments."""
-    reader = _Reader(body)
+    reader = _WasmReader(body)
     for _ in range(reader.number()):
         start = _start(reader)
         yield start, len(reader.bytes())
 
 
-def _start(reader: _Reader) -> int:
+def _start(reader: _WasmReader) -> int:
     """Where a segment of data or elements begins."""
     if reader.number() != 0 or reader.byte() != CONST:
         raise AdjitError("export: LLVM made a segment of an unknown kind")
@@ -179,7 +179,7 @@ def _start(reader: _Reader) -> int:
     return start
 
 
-def _limits(reader: _Reader) -> None:
+def _limits(reader: _WasmReader) -> None:
     has_maximum = reader.byte() & 1
     for _ in range(1 + has_maximum):
         reader.number()

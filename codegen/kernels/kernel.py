@@ -28,8 +28,8 @@ from ..loops.renderer import render
 from ..sizes import SIZES, definitions, native_shape, native_size, upper
 from .literals import Literals
 from .parallel import parallel_from
-from .region import Region
-from .window import Window
+from .region import RegionNest
+from .window import Strided
 
 
 @dataclass(eq=False, repr=False)
@@ -102,7 +102,7 @@ class Kernel:
     def pointer_to(self, place: Place, offset: int = 0) -> str:
         return self.pointers.setdefault((place, offset), f"%p{len(self.pointers)}")
 
-    def packed_pointer(self, matrix: Window) -> str | None:
+    def packed_pointer(self, matrix: Strided) -> str | None:
         """A pointer to the packed copy of the matrix that products read, if an enclosing loop has packed it."""
         where = next((key for key, name in self.pointers.items() if name == matrix.pointer), None)
         place = self.packed.get((*where, matrix.type.shape, matrix.strides, matrix.type.dtype)) if where is not None else None
@@ -120,7 +120,7 @@ class Kernel:
     def limits(self) -> Limits:
         return Limits(self.vector_bytes, parallel_from(self))
 
-    def add_region(self, region: Region) -> None:
+    def add_region(self, region: RegionNest) -> None:
         program = LoopProgram()
         region.add_to(program, self.limits)
         self.run(program)

@@ -21,7 +21,7 @@ from .kernel import Context, Kernel
 from .loop_kernel import LoopKernel
 from .region import body_ops, region_of
 from .repeats import look, lowered_look
-from .window import Hosted, Window
+from .window import Hosted, Strided
 
 
 def lines_of(stmts: Iterable[Stmt], target: Target) -> tuple[Location | None, ...]:
@@ -61,7 +61,7 @@ def lowered_kernel(stmt: Stmt, context: Context) -> LoopKernel:
 
 
 def _lowered(
-    kernel: LoopKernel, context: Context, stmt: Stmt, key: Hashable | None, out: Window | tuple[Window, ...], *args: Window
+    kernel: LoopKernel, context: Context, stmt: Stmt, key: Hashable | None, out: Strided | tuple[Strided, ...], *args: Strided
 ) -> LoopKernel:
     """Let an op lower itself, unless a kernel with the same key exists."""
     seen = context.awake, context.is_final, key

@@ -25,7 +25,7 @@ from ..sizes import may_be_empty, native_shape, native_type
 from .emitter import VectorEmitter
 from .kernel import Context, Kernel
 from .parallel import PARALLEL, outlined
-from .window import Hosted, Private, Window
+from .window import Hosted, Private, Strided
 
 
 class LoopKernel(Kernel):
@@ -36,10 +36,10 @@ class LoopKernel(Kernel):
         self.scalar = VectorEmitter(self.text)
         self.functions: dict[Hashable, tuple[str, bool, float]] = {}  # emitted by `call`: name, whether it checks for signals, work
 
-    def window(self, value: Operand) -> Window:
+    def window(self, value: Operand) -> Strided:
         root, layout = self.plan.windows[id(value)]
         type, strides = (native_type(value.type), native_shape(layout.strides)) if self.symbols else (value.type, layout.strides)
-        return Window(self.text, self.pointer(root, layout), type, strides)
+        return Strided(self.text, self.pointer(root, layout), type, strides)
 
     @contextmanager
     def loop(self, size: int | Reg) -> Iterator[Reg]:
@@ -59,7 +59,7 @@ class LoopKernel(Kernel):
     def lanes(self, dtype: DType) -> int:
         return self.vector_bytes // dtype.itemsize
 
-    def interleave(self, target: Window, a: Window, b: Window) -> None:
+    def interleave(self, target: Strided, a: Strided, b: Strided) -> None:
         lanes, shape = self.lanes(a.type.dtype), a.type.shape
         count = shape[-1] // lanes if shape else 0
         whole = count * lanes
@@ -89,7 +89,7 @@ class LoopKernel(Kernel):
             carried = loop.carry(self.scalar.type(initial.dtype), initial.name)
             loop.feed(carried, step(Reg(loop.index, I64), Reg(carried, initial.dtype)).name)
 
-    def each(self, size: int, work: float, body: Callable[..., None], *windows: Window, parallel_from: int = PARALLEL) -> None:
+    def each(self, size: int, work: float, body: Callable[..., None], *windows: Strided, parallel_from: int = PARALLEL) -> None:
         rows: int | Sizing = -(-size // CHUNKS)
         if not is_static(size, work):
             rows = Sizing(cast(Expr, work), parallel_from, MIN_OPS, CHUNKS)
@@ -120,7 +120,7 @@ class LoopKernel(Kernel):
         finally:
             self.text, self.scalar, self.threads = around
 
-    def call(self, body: Callable[..., None], *windows: Window, **settings: Hashable) -> None:
+    def call(self, body: Callable[..., None], *windows: Strided, **settings: Hashable) -> None:
         key = (body, *settings.items(), *((w.type, w.strides) for w in windows))
         if key not in self.functions:
             self.functions[key] = self._function(body, windows, settings)
@@ -131,7 +131,7 @@ class LoopKernel(Kernel):
         if looks:
             leave_if_stopped(self.text)
 
-    def _function(self, body: Callable[..., None], windows: Sequence[Window], settings: dict[str, Hashable]) -> tuple[str, bool, float]:
+    def _function(self, body: Callable[..., None], windows: Sequence[Strided], settings: dict[str, Hashable]) -> tuple[str, bool, float]:
         """Emit a helper function that runs the body on windows like these; return its name, whether it checks for signals, and its work."""
         inner = self.helper_text(may_look=True)
         with self.writing(inner, self.threads):
@@ -140,24 +140,24 @@ class LoopKernel(Kernel):
         params = [f"ptr {name}" for name in names]
         return self.add_helper("function", ", ".join(params), inner), inner.looks, inner.work
 
-    def load(self, source: Window, *index: Reg) -> Reg:
+    def load(self, source: Strided, *index: Reg) -> Reg:
         at = source.at(*index)
         return memory.load(self.text, at.pointer, at.type.dtype, "0", 1, 1)
 
-    def store(self, target: Window, value: Reg, *index: Reg) -> None:
+    def store(self, target: Strided, value: Reg, *index: Reg) -> None:
         memory.store(self.text, target.at(*index).pointer, value, "0", 1, 1)
 
-    def copy(self, target: Window, source: Window) -> None:
+    def copy(self, target: Strided, source: Strided) -> None:
         if isinstance(target, Hosted) or target.access != source.access:  # otherwise it was computed in place
             self.map(lambda emit, x: [x], [target], [source])
 
-    def accumulate(self, target: Window, source: Window) -> None:
+    def accumulate(self, target: Strided, source: Strided) -> None:
         self.map(lambda emit, x, y: [emit.add(x, y)], [target], [target, source])
 
-    def fill(self, target: Window, value: float | int | bool) -> None:
+    def fill(self, target: Strided, value: float | int | bool) -> None:
         self.map(lambda emit: [emit.const(target.type.dtype, value)], [target], [])
 
-    def matmul(self, target: Window, a: Window, b: Window, accumulate: bool = False, brief: bool = False) -> None:
+    def matmul(self, target: Strided, a: Strided, b: Strided, accumulate: bool = False, brief: bool = False) -> None:
         if a.type.rank == 1:
             a, target = a.expanded(0), target.expanded(max(target.type.rank - 1, 0))
         if b.type.rank == 1:
@@ -169,10 +169,10 @@ class LoopKernel(Kernel):
     def has_lapack(self) -> bool:
         return self.target.hosted and lapack.is_found()
 
-    def lapack(self, routine: str, dtype: DType, *args: str | int | Window, complex: bool = False) -> Reg:
+    def lapack(self, routine: str, dtype: DType, *args: str | int | Strided, complex: bool = False) -> Reg:
         return lapack.call(self, routine, dtype, *args, complex=complex)
 
-    def collective(self, name: str, target: Window, source: Window, count: int, root: int) -> None:
+    def collective(self, name: str, target: Strided, source: Strided, count: int, root: int) -> None:
         there = target if target.is_row_major else self.scratch(target.type)
         if source is target:
             here = there
@@ -188,21 +188,21 @@ class LoopKernel(Kernel):
         if there is not target:
             self.copy(target, there)
 
-    def sum_deferred(self, target: Window, source: Window, rows: int) -> None:
+    def sum_deferred(self, target: Strided, source: Strided, rows: int) -> None:
         from .. import collectives  # noqa: PLC0415 - as above
 
         collectives.sum_deferred(self, target, source, rows)
 
-    def summed_product(self, target: Window, a: Window, b: Window) -> None:
+    def summed_product(self, target: Strided, a: Strided, b: Strided) -> None:
         from ..products.summed import summed_product  # noqa: PLC0415 - only for programs of several ranks
 
         summed_product(self, target, a, b)
 
     def product(
         self,
-        target: Window,
-        a: Window,
-        b: Window,
+        target: Strided,
+        a: Strided,
+        b: Strided,
         m: Reg | None = None,
         n: Reg | None = None,
         k: Reg | None = None,
@@ -210,20 +210,20 @@ class LoopKernel(Kernel):
     ) -> None:
         products.sized_product(self, target, a, b, (m, n, k), accumulate)
 
-    def scratch(self, type: TensorType) -> Window:
+    def scratch(self, type: TensorType) -> Strided:
         offset = -(-self.work_bytes // 64) * 64
         self.work_bytes = offset + type.nbytes
         pointer = self.text.define(f"getelementptr i8, ptr %work, i64 {offset}")
-        return Window(self.text, pointer, type, row_major(type.shape))
+        return Strided(self.text, pointer, type, row_major(type.shape))
 
     def private(self, type: TensorType) -> Private:
         whole = self.scratch(type.with_shape((self.threads, *type.shape)))
         return Private(whole.text, whole.pointer, whole.type, whole.strides)
 
-    def contract(self, spec: str, target: Window, a: Window, b: Window, accumulate: bool = False) -> None:
+    def contract(self, spec: str, target: Strided, a: Strided, b: Strided, accumulate: bool = False) -> None:
         contraction.contract(self, spec, target, a, b, accumulate)
 
-    def map(self, function: Callable[..., Sequence[Reg]], targets: Sequence[Window], sources: Sequence[Window]) -> None:
+    def map(self, function: Callable[..., Sequence[Reg]], targets: Sequence[Strided], sources: Sequence[Strided]) -> None:
         inputs, outputs = [w.access for w in sources], list[Access]()
         numbers: list[list[int]] = []  # index of each member of each target among the outputs or the inputs
         for target in targets:
@@ -251,7 +251,7 @@ class LoopKernel(Kernel):
         self.keep([node])
         render(self.text, [node])
 
-    def reduce(self, op: Reduce, function: Callable[..., Reg], target: Window, sources: Sequence[Window]) -> None:
+    def reduce(self, op: Reduce, function: Callable[..., Reg], target: Strided, sources: Sequence[Strided]) -> None:
         shape = sources[0].type.shape
         axes, inputs = tuple(range(len(shape))), [w.access for w in sources]
         total = Reduction(op, axes, Access(target.pointer, (0,) * len(shape), target.type.dtype))
@@ -264,9 +264,9 @@ class LoopKernel(Kernel):
     def sweep(
         self,
         function: Callable[..., Sequence[Reg]],
-        targets: Sequence[Window],
-        totals: Sequence[tuple[type[Reduce], Window]],
-        sources: Sequence[Window],
+        targets: Sequence[Strided],
+        totals: Sequence[tuple[type[Reduce], Strided]],
+        sources: Sequence[Strided],
     ) -> None:
         inputs, outputs = [w.access for w in sources], [w.access for w in targets]
         sums = [Reduction(op((0,)), (0,), Access(w.pointer, (0, *w.strides), w.type.dtype)) for op, w in totals]

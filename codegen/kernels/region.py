@@ -71,7 +71,7 @@ class RegionBody:
 
 
 @record
-class Region:
+class RegionNest:
     """The nest that computes a fused region, and the edges of its pads."""
 
     spec: NestSpec
@@ -85,7 +85,7 @@ class Region:
             add_nest(program, self.spec, limits)
 
 
-def region_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = NO_LITERALS) -> Region:
+def region_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = NO_LITERALS) -> RegionNest:
     """The nest of a `fuse` statement; `numbers` are the literals that are read from a table."""
     (block,) = stmt.blocks
     domain = native_shape(loop_domain(block.stmts[0]).shape)
@@ -113,7 +113,7 @@ def region_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = 
         frozenset(axis for s in block.stmts if (axis := s.op.position_axis) is not None),
         frozenset(k for k, a in enumerate(written) if a.pointer in read),
     )
-    return Region(spec, body, borders)
+    return RegionNest(spec, body, borders)
 
 
 def body_ops(stmts: Sequence[Stmt]) -> int:

@@ -17,7 +17,7 @@ from ..loops.nest import NestSpec
 from .literals import NO_LITERALS, Taken
 
 if TYPE_CHECKING:
-    from .window import Window
+    from .window import Strided
 
 
 def look(block: Block, spec: NestSpec, numbers: Taken) -> Hashable:
@@ -26,7 +26,7 @@ def look(block: Block, spec: NestSpec, numbers: Taken) -> Hashable:
     return spec.domain, tuple(spec.inputs), tuple(spec.outputs), reductions, numbers.pointer, _words(block, numbers)
 
 
-def lowered_look(op: Op, windows: Sequence[Window], region: Block | None = None) -> Hashable:
+def lowered_look(op: Op, windows: Sequence[Strided], region: Block | None = None) -> Hashable:
     """The same for an op that lowers itself, on its own or as the host of a region; the windows are all that its kernel accesses."""
     return op_word(op), tuple((w.pointer, w.type, w.strides) for w in windows), None if region is None else _words(region, NO_LITERALS)
 

@@ -31,7 +31,7 @@ class Element(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_uint8), ("code", TEXT), ("size", SIZE)]
 
 
-class Symbol(ctypes.Structure):
+class LinkName(ctypes.Structure):
     """A name that a library imports or exports."""
 
     _fields_ = [("name", TEXT), ("address", ctypes.c_uint64)]

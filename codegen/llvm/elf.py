@@ -24,7 +24,7 @@ class Section(NamedTuple):
     info: int  # of relocations: the section that they change
 
 
-class Symbol(NamedTuple):
+class ElfSymbol(NamedTuple):
     """A symbol: its section, and its offset and size there."""
 
     name: str
@@ -37,7 +37,7 @@ class Symbol(NamedTuple):
 class Placed(NamedTuple):
     """A function of linked code, and its symbol in the object."""
 
-    symbol: Symbol
+    symbol: ElfSymbol
     address: int
 
 
@@ -59,13 +59,13 @@ class Elf:
     def _text(self, at: int) -> str:
         return self.code[at : self.code.index(0, at)].decode("utf-8", "replace")
 
-    def symbols(self) -> list[Symbol]:
+    def symbols(self) -> list[ElfSymbol]:
         found = []
         for table in self.sections:
             if table.kind == SYMTAB:
                 for name, info, _, section, offset, size in struct.iter_unpack("<IBBHQQ", self._bytes(table)):
                     text = self._text(self.sections[table.link].start + name)
-                    found.append(Symbol(text, info & 15, section, offset, size))
+                    found.append(ElfSymbol(text, info & 15, section, offset, size))
         return found
 
     def section(self, name: str) -> bytes:

@@ -65,7 +65,7 @@ def _append(path: str, content: bytes) -> None:
             os.close(file)
 
 
-class Dump:
+class JitDump:
     """The binary file of one process."""
 
     def __init__(self, folder: str, machine: int) -> None:
@@ -111,18 +111,18 @@ def _entries(function: Placed, rows: Iterable[LineRow]) -> Iterator[bytes]:
         yield struct.pack("<QII", address, row.line, row.column) + os.fsencode(row.file) + b"\0"
 
 
-_dump: Dump | None = None
+_dump: JitDump | None = None
 _failed = False
 
 
-def _current_dump(machine: int) -> Dump | None:
+def _current_dump(machine: int) -> JitDump | None:
     """The file of this process, which a fork does not inherit. If it cannot be created, a warning says so once."""
     global _dump, _failed
     if _dump is not None and _dump.pid != os.getpid():
         _dump = None
     if _dump is None and not _failed:
         try:
-            _dump = Dump(_folder(), machine)
+            _dump = JitDump(_folder(), machine)
         except OSError as error:
             _failed = True
             warnings.warn(

@@ -25,7 +25,7 @@ from adjit.ir.target import Target
 
 from ..cache import disk
 from . import headroom, residency
-from .binding import OBJECT, PROCESS, Element, Symbol, able_to_compile, call, function, versions
+from .binding import OBJECT, PROCESS, Element, LinkName, able_to_compile, call, function, versions
 from .owned import Owned, free_later
 from .workers import are_busy, in_llvm, llvm_lock
 
@@ -204,9 +204,9 @@ class Library:
         headroom.require(headroom.LINKING, "linking compiled code")
         parts = [each.code for each in objects]
         elements = [Element(PROCESS, b"", 0), *(Element(OBJECT, code, len(code)) for code in parts)]
-        imported = [Symbol(name.encode(), address) for name, address in imports.items()]
-        exported = [Symbol(name.encode(), 0) for name in exports]
-        tables = [_table(Element, elements), _table(Symbol, imported), _table(Symbol, exported)]
+        imported = [LinkName(name.encode(), address) for name, address in imports.items()]
+        exported = [LinkName(name.encode(), 0) for name in exports]
+        tables = [_table(Element, elements), _table(LinkName, imported), _table(LinkName, exported)]
         lists = [each for table in tables for each in (table, len(table))]
         with _lock:
             serial = next(_serial)

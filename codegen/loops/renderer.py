@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from adjit.ir.expr import Atom, Expr, Minimum, Quotient, Symbol, Symbolic, Var, minimum
+from adjit.ir.expr import Atom, Expr, Quotient, SmallerOf, Symbol, Symbolic, Var, minimum
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.records import replace
 from adjit.ir.types import F64, I64, DType
@@ -180,7 +180,7 @@ class Renderer:
             return self.known[Symbolic({(atom,): 1})]
         if isinstance(atom, Quotient):  # of numbers that are not negative
             return self.text.define(f"udiv i64 {self.spell(atom.dividend)}, {atom.divisor}")
-        assert isinstance(atom, Minimum)
+        assert isinstance(atom, SmallerOf)
         a, b = self.spell(atom.a), self.spell(atom.b)
         return self.text.define(f"select i1 {self.text.define(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
 

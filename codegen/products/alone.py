@@ -16,7 +16,7 @@ from adjit.ir.expr import is_static
 from adjit.ir.records import NamedTuple
 from adjit.ir.types import I64, TensorType
 
-from ..kernels.window import Private, Window
+from ..kernels.window import Private, Strided
 from ..llvm import memory
 from ..llvm.counted import only_if
 from ..llvm.lanes import Reg, Text
@@ -38,7 +38,7 @@ class Strips(NamedTuple):
     columns: bool
 
 
-def strips_of(kernel: LoopKernel, a: Window, b: Window) -> Strips | None:
+def strips_of(kernel: LoopKernel, a: Strided, b: Strided) -> Strips | None:
     """Equal strips of the longer side of a product whose sizes are known; None if there are none."""
     (m, k), n, threads = a.type.shape, b.type.shape[1], threads_of(kernel, a, b)
     if threads == 1 or kernel.packed_pointer(b) is not None or not is_static(m, k, n):
@@ -52,19 +52,19 @@ def strips_of(kernel: LoopKernel, a: Window, b: Window) -> Strips | None:
     return None
 
 
-def in_strips(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window) -> None:
+def in_strips(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool, work: Strided) -> None:
     (m, k), n, strips, per = a.type.shape, b.type.shape[1], strips_of(kernel, a, b), strip_bytes(kernel, target, a, b)
     assert strips is not None
     room = Private(kernel.text, work.pointer, TensorType(BYTE, (kernel.threads, per)), (per, 1))
 
-    def strip(i: Reg, target: Window, cut: Window, other: Window, room: Window) -> None:
+    def strip(i: Reg, target: Strided, cut: Strided, other: Strided, room: Strided) -> None:
         call_gemm(kernel, target.at(i), *((other, cut.at(i)) if strips.columns else (cut.at(i), other)), accumulate, room)
 
     parts = [_cut_side(w, strips) for w in (target, b if strips.columns else a)]
     kernel.each(strips.number, 2.0 * m * n * k, strip, *parts, a if strips.columns else b, room)
 
 
-def strip_bytes(kernel: LoopKernel, target: Window, a: Window, b: Window) -> int:
+def strip_bytes(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> int:
     """Scratch memory of a strip."""
     strips, first = strips_of(kernel, a, b), Reg("0", I64)
     assert strips is not None
@@ -75,7 +75,7 @@ def strip_bytes(kernel: LoopKernel, target: Window, a: Window, b: Window) -> int
         return -(-(sums + packing_bytes(kernel, left, right)) // 64) * 64
 
 
-def _cut_side(window: Window, strips: Strips) -> Window:
+def _cut_side(window: Strided, strips: Strips) -> Strided:
     """A matrix as a stack of strips of its rows or columns."""
     size = window.type.shape[strips.columns] // strips.number
     stack = window.sliding(int(strips.columns), strips.number, size, size)
@@ -85,7 +85,7 @@ def _cut_side(window: Window, strips: Strips) -> Window:
 # ---- sizes that are known only at run time
 
 
-def may_be_cut(kernel: LoopKernel, a: Window, b: Window) -> bool | Truth:
+def may_be_cut(kernel: LoopKernel, a: Strided, b: Strided) -> bool | Truth:
     """Whether a side of a product with sizes that are known only at run time is long enough for a strip for each thread."""
     if kernel.threads == 1 or kernel.packed_pointer(b) is not None:
         return False
@@ -95,13 +95,13 @@ def may_be_cut(kernel: LoopKernel, a: Window, b: Window) -> bool | Truth:
     return functools.reduce(operator.or_, (Truth(text, text.define(f"icmp sge i64 {size}, {shortest}")) for size in sides), False)
 
 
-def in_sized_strips(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, work: Window) -> None:
+def in_sized_strips(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool, work: Strided) -> None:
     """Strips of the side that is longer when the product runs; a single one if several threads do not pay off."""
     (m, k), n, threads, per = a.type.shape, b.type.shape[1], kernel.threads, sized_strip_bytes(kernel, target, a, b)
     room = Private(kernel.text, work.pointer, TensorType(BYTE, (threads, per)), (per, 1))
     sums = [] if is_apart(kernel, target, a, b) else [sums_of(kernel, target, routine_shape(kernel, target, a, b), work)]
 
-    def strip(i: Reg, target: Window, a: Window, b: Window, room: Window, *sums: Window) -> None:
+    def strip(i: Reg, target: Strided, a: Strided, b: Strided, room: Strided, *sums: Strided) -> None:
         text = kernel.text
         (rows, columns), (down, across) = _strip_sizes(kernel, a, b, threads)
         top, left = (Word(text, i.name) * step for step in (down, across))
@@ -115,14 +115,14 @@ def in_sized_strips(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
     kernel.each(2 * threads, m * n * k, strip, target, a, b, room, *sums, parallel_from=PARALLEL)
 
 
-def sized_strip_bytes(kernel: LoopKernel, target: Window, a: Window, b: Window) -> int:
+def sized_strip_bytes(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> int:
     """Scratch memory of such a strip, besides sums for the whole product."""
     with kernel.writing(kernel.text, 1):
         sums = math.prod(routine_shape(kernel, target, a, b)) * a.type.dtype.itemsize if is_apart(kernel, target, a, b) else 0
         return -(-(sums + packing_bytes(kernel, a, b)) // 64) * 64
 
 
-def _strip_sizes(kernel: LoopKernel, a: Window, b: Window, threads: int) -> tuple[tuple[Word, Word], tuple[Word, Word]]:
+def _strip_sizes(kernel: LoopKernel, a: Strided, b: Strided, threads: int) -> tuple[tuple[Word, Word], tuple[Word, Word]]:
     """Rows and columns of a strip, and the rows and columns between one and the next: whole tiles."""
     text, dtype = kernel.text, a.type.dtype
     m, n, k = (Word(text, f"{size}") for size in (*a.type.shape[:1], b.type.shape[1], a.type.shape[1]))
@@ -133,7 +133,7 @@ def _strip_sizes(kernel: LoopKernel, a: Window, b: Window, threads: int) -> tupl
     return (chosen(is_wide, m, part), chosen(is_wide, part, n)), (chosen(is_wide, none, part), chosen(is_wide, part, none))
 
 
-def _moved(text: Text, window: Window, top: str, left: str) -> Window:
+def _moved(text: Text, window: Strided, top: str, left: str) -> Strided:
     """A matrix from another element on."""
     pointers = []
     for member in window.windows:

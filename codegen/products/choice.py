@@ -17,7 +17,7 @@ from adjit.ir.records import NamedTuple
 from adjit.ir.target import Target
 from adjit.ir.types import TensorType
 
-from ..kernels.window import Window
+from ..kernels.window import Strided
 from ..llvm.lanes import Text
 from ..llvm.words import Truth
 
@@ -109,7 +109,7 @@ def is_low_or_narrow(
     return (is_narrow & at_most(k * width, NARROW_FACTOR)) | (at_most(m, LOW) & at_most(k, SHORT_SUM))
 
 
-def is_in_place_when_run(text: Text, target: Window, a: Window, b: Window) -> tuple[bool | Truth, bool]:
+def is_in_place_when_run(text: Text, target: Strided, a: Strided, b: Strided) -> tuple[bool | Truth, bool]:
     """Whether a product with a size that is known only at run time is computed in place, and whether it may be large then.
 
     False as well if a contraction is not worth its code.

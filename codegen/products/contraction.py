@@ -23,7 +23,7 @@ from ..sizes import may_be_empty
 
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
-    from ..kernels.window import Window
+    from ..kernels.window import Strided
 
 VECTORS = 2  # per row of a tile; the last tile may have three
 NEAREST = 1 << 14  # bytes of a factor that stays in the first-level cache
@@ -34,7 +34,7 @@ TARGET = len(Factor)  # index of the first member of the target among the operan
 Rows = list[dict[str, int]]  # of a tile: distances along axes
 
 
-def contract(kernel: LoopKernel, spec: str, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+def contract(kernel: LoopKernel, spec: str, target: Strided, a: Strided, b: Strided, accumulate: bool) -> None:
     """target = (or +=) the contraction `spec`: "ij,ik,kj" names the axes of target, a and b; axes that target lacks are summed over."""
     labels = spec.split(",")
     sizes: dict[str, int] = {}
@@ -62,7 +62,7 @@ class _Plan:
     """The decisions about one contraction: the order of its axes, and how the result is cut into tiles."""
 
     def __init__(
-        self, kernel: LoopKernel, labels: list[str], sizes: dict[str, int], windows: tuple[Window, Window, Window], accumulate: bool
+        self, kernel: LoopKernel, labels: list[str], sizes: dict[str, int], windows: tuple[Strided, Strided, Strided], accumulate: bool
     ) -> None:
         self.dtype = windows[0].type.dtype
         self.accumulate = accumulate

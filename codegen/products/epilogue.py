@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from adjit.ir.expr import is_static
 
 from ..kernels.emitter import VectorEmitter
-from ..kernels.window import Hosted, Window
+from ..kernels.window import Hosted, Strided
 from ..llvm import memory
 from ..llvm.counted import CountedLoop, only_if
 from ..llvm.lanes import Reg, Text
@@ -26,7 +26,7 @@ PARAMETERS = "ptr %pointers, i64 %row, i64 %column, i64 %m, i64 %n, ptr %values,
 NONE = ("null", "null")
 
 
-def epilogue(kernel: LoopKernel, target: Window, terms: int = 1) -> tuple[str, str]:
+def epilogue(kernel: LoopKernel, target: Strided, terms: int = 1) -> tuple[str, str]:
     """The function for a target and its table of pointers; two nulls if the target stores products unchanged.
 
     With several `terms`, its argument `values` is a table of as many blocks, whose sum it takes.
@@ -49,7 +49,7 @@ def epilogue(kernel: LoopKernel, target: Window, terms: int = 1) -> tuple[str, s
     return kernel.add_helper("finish", PARAMETERS, text), memory.table(kernel.text, pointers)
 
 
-def _moved(text: Text, window: Window, index: str, axis: int) -> Window:
+def _moved(text: Text, window: Strided, index: str, axis: int) -> Strided:
     """The window behind a pointer that is moved along an axis."""
     step = window.strides[axis]
     if step == 0:
@@ -57,7 +57,7 @@ def _moved(text: Text, window: Window, index: str, axis: int) -> Window:
     return window.inside(text, [memory.element(text, window.pointer, window.type.dtype, memory.scaled(text, index, step))])
 
 
-def _rows(text: Text, target: Hosted, corner: list[Window], blocks: list[str], vector_bytes: int) -> None:
+def _rows(text: Text, target: Hosted, corner: list[Strided], blocks: list[str], vector_bytes: int) -> None:
     """Emit all rows, several vectors at a time. Only blocks at the right edge of the whole result are not a whole number of tiles wide."""
     tile, size = cutting.tile_columns(target.type.dtype, vector_bytes), target.type.shape[1]
     step = tile if target.ops <= MEDIUM_BODY else tile // cutting.VECTORS
@@ -79,7 +79,7 @@ def _rows(text: Text, target: Hosted, corner: list[Window], blocks: list[str], v
                 _elements(text, target, here, values, whole, rest)
 
 
-def _elements(text: Text, target: Hosted, here: list[Window], values: list[str], start: str, width: int) -> None:
+def _elements(text: Text, target: Hosted, here: list[Strided], values: list[str], start: str, width: int) -> None:
     loaded: dict[int, Reg] = {}
 
     def load(k: int) -> Reg:

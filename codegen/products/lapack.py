@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from adjit.ir.types import BOOL, F32, DType
 
-from ..kernels.window import Window
+from ..kernels.window import Strided
 from ..llvm.lanes import Reg
 from . import blas, tuning
 
@@ -20,7 +20,7 @@ def is_found() -> bool:
     return found is not None and bool(found.lapack) and found.index_type == "i64" and not tuning.is_own()
 
 
-def call(kernel: LoopKernel, routine: str, dtype: DType, *args: str | int | Window, complex: bool = False) -> Reg:
+def call(kernel: LoopKernel, routine: str, dtype: DType, *args: str | int | Strided, complex: bool = False) -> Reg:
     """Emit a call, on numbers of the dtype or complex ones of it; letters and sizes are passed by reference, as Fortran does.
 
     Returns whether the routine reported a failure.
@@ -29,7 +29,7 @@ def call(kernel: LoopKernel, routine: str, dtype: DType, *args: str | int | Wind
     text, name = kernel.text, blas.PREFIX + letter + routine
     pointers = []
     for arg in args:
-        if isinstance(arg, Window):
+        if isinstance(arg, Strided):
             pointers.append(arg.pointer)
             continue
         ty, value = ("i8", ord(arg)) if isinstance(arg, str) else ("i64", arg)

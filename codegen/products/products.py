@@ -22,7 +22,7 @@ from adjit.ir.target import Target
 from adjit.ir.types import I64, TensorType, row_major
 
 from ..interrupts.stopping import brief
-from ..kernels.window import Hosted, Window
+from ..kernels.window import Hosted, Strided
 from ..llvm.counted import only_if
 from ..llvm.lanes import Reg
 from ..llvm.words import branch
@@ -56,7 +56,7 @@ PART = 16  # rows of such a part if their number is known only at run time
 TURNED = 4  # products in a sum for each row of a: from here on, packing a transposed b costs more than transposing the result
 
 
-def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, *work: Window) -> None:
+def matrix_product(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool, *work: Strided) -> None:
     """target[m,n] = (or +=) a[m,k] @ b[k,n]. `work` is its scratch memory, if the caller has allocated it."""
     if target.type.size == 0:
         return
@@ -84,7 +84,7 @@ def matrix_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
         _follow(kernel, target, product)
 
 
-def _sized_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, *work: Window) -> None:
+def _sized_product(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool, *work: Strided) -> None:
     """The same if a size is known only at run time, when it is decided between a contraction and the routine."""
     if target.strides[1] != 1 and not isinstance(target, Hosted):
         if target.strides[0] != 1:
@@ -112,13 +112,13 @@ def _sized_product(kernel: LoopKernel, target: Window, a: Window, b: Window, acc
     branch(is_in_place, in_place, by_routine)
 
 
-def _long_region(target: Window, a: Window, b: Window) -> tuple[int, int]:
+def _long_region(target: Strided, a: Strided, b: Strided) -> tuple[int, int]:
     """Shape of a temporary matrix for the sums of a contraction that is followed by a long region."""
     needs = isinstance(target, Hosted) and target.spare is None and target.ops > SHORT
     return (a.type.shape[0], b.type.shape[1]) if needs else (0, 0)
 
 
-def brief_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+def brief_product(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool) -> None:
     """The same by a shared routine if possible, whatever the size: this keeps the code small for kernels with many shapes."""
     if not is_static(*a.type.shape, *b.type.shape):
         matrix_product(kernel, target, a, b, accumulate)
@@ -132,7 +132,7 @@ def brief_product(kernel: LoopKernel, target: Window, a: Window, b: Window, accu
 
 
 def sized_product(
-    kernel: LoopKernel, target: Window, a: Window, b: Window, sizes: tuple[Reg | None, Reg | None, Reg | None], accumulate: bool
+    kernel: LoopKernel, target: Strided, a: Strided, b: Strided, sizes: tuple[Reg | None, Reg | None, Reg | None], accumulate: bool
 ) -> None:
     """The same by the shared routine, for the first rows and columns of the windows: m, n and k are registers, or None for all of them."""
     (m, k), n = a.type.shape, b.type.shape[1]
@@ -154,7 +154,7 @@ def _all_positive(kernel: LoopKernel, sizes: Sequence[Reg | None]) -> str:
     return condition
 
 
-def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+def matrix_products(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool) -> None:
     """A batch of products: one after the other on all threads if they are large, otherwise several at the same time."""
     counts = target.type.shape[:-2]
     count, size = math.prod(counts), target.type.size * a.type.shape[-1]
@@ -162,7 +162,7 @@ def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
     is_large = hint_of(size) >= PARALLEL * hint_of(count) and not is_contraction(kernel, *first)
     work = map(kernel.private, room(kernel, *first))
 
-    def one(i: Reg, target: Window, a: Window, b: Window, *work: Window) -> None:
+    def one(i: Reg, target: Strided, a: Strided, b: Strided, *work: Strided) -> None:
         index: list[Reg] = []
         for n in reversed(counts):
             of = kernel.scalar.const(I64, n)
@@ -173,11 +173,11 @@ def matrix_products(kernel: LoopKernel, target: Window, a: Window, b: Window, ac
     kernel.each(count, 0.0 if is_large else 2.0 * size, one, target, a, b, *work)
 
 
-def _whole(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+def _whole(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool) -> None:
     kernel.contract("mn,mk,kn", target, a, b, accumulate)
 
 
-def _contract(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool) -> None:
+def _contract(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool) -> None:
     """A product that is computed in place: in parts of the longer side of the result on several threads, if it is large enough. An element
     is the same sum in any part. If the number of rows is known only at run time, it may be small: the columns are divided if every thread
     then gets some.
@@ -195,7 +195,7 @@ def _contract(kernel: LoopKernel, target: Window, a: Window, b: Window, accumula
     if side:
         parts = [w.transposed(1, 0, 2) for w in parts]
 
-    def part(i: Reg, target: Window, cut: Window, other: Window) -> None:
+    def part(i: Reg, target: Strided, cut: Strided, other: Strided) -> None:
         _whole(kernel, target.at(i), *((other, cut.at(i)) if side else (cut.at(i), other)), accumulate)
 
     kernel.each(count, m * n * k, part, *parts, a if side else b, parallel_from=PARALLEL)
@@ -221,7 +221,7 @@ def foresee(func: Func, target: Target) -> None:
     library.start((library.NAMES[dtype] for dtype in large), target)
 
 
-def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[TensorType]:
+def room(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> list[TensorType]:
     """Scratch memory that a product needs for packing and for intermediate sums; an empty list if none."""
     if not is_static(*a.type.shape, *b.type.shape):
         if not has_tiles(a, b):
@@ -239,13 +239,13 @@ def room(kernel: LoopKernel, target: Window, a: Window, b: Window) -> list[Tenso
         if not strips_of(kernel, a, b):
             nbytes += packing_bytes(kernel, a, b)
         elif follows_product(kernel, target, a, b):
-            nbytes += kernel.threads * strip_bytes(kernel, Window(kernel.text, target.pointer, target.type, target.strides), a, b)
+            nbytes += kernel.threads * strip_bytes(kernel, Strided(kernel.text, target.pointer, target.type, target.strides), a, b)
         else:  # every strip has its own sums
             nbytes = kernel.threads * strip_bytes(kernel, target, a, b)
     return [TensorType(BYTE, (nbytes,))] if nbytes else []
 
 
-def _is_turned(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+def _is_turned(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> bool:
     """Whether (bᵀ aᵀ)ᵀ is computed instead: a large b that is the transpose of a row-major matrix is then read in place rather than packed,
     and only the smaller result is transposed.
     """
@@ -257,22 +257,22 @@ def _is_turned(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool
     return is_full and is_large and kernel.packed_pointer(b) is None
 
 
-def _swapped(a: Window, b: Window) -> tuple[Window, Window]:
+def _swapped(a: Strided, b: Strided) -> tuple[Strided, Strided]:
     """The factors of the transposed product."""
     return b.transposed(1, 0), a.transposed(1, 0)
 
 
-def _turned(kernel: LoopKernel, target: Window, a: Window, b: Window, work: Window) -> None:
+def _turned(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, work: Strided) -> None:
     """The transposed product, at the end of `work`, and its transpose in the target."""
     m, n = target.type.shape
     type = TensorType(a.type.dtype, (n, m))
     pointer = kernel.text.define(f"getelementptr i8, ptr {work.pointer}, i64 {work.type.size - type.nbytes}")
-    product = Window(kernel.text, pointer, type, row_major(type.shape))
+    product = Strided(kernel.text, pointer, type, row_major(type.shape))
     call_gemm(kernel, product, *_swapped(a, b), False, work)
     kernel.copy(target, product.transposed(1, 0))
 
 
-def _follow(kernel: LoopKernel, target: Window, product: Window) -> None:
+def _follow(kernel: LoopKernel, target: Strided, product: Strided) -> None:
     """Compute the region that a product hosts, unless that was done with the product."""
     if not isinstance(target, Hosted) or product is target:
         return
@@ -284,7 +284,7 @@ def _follow(kernel: LoopKernel, target: Window, product: Window) -> None:
         kernel.copy(target, product)
 
 
-def _loops(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
+def _loops(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> None:
     """Emit the product as a loop nest over (m, n, k) that sums over k."""
     (m, k), n = a.type.shape, b.type.shape[1]
     left = Access(a.pointer, (a.strides[0], 0, a.strides[1]), a.type.dtype)

@@ -10,7 +10,7 @@ from adjit.ir.expr import hint_of, is_static
 from adjit.ir.types import DTYPE_NAMES, DType, row_major
 
 from ..interrupts.stopping import PIECE, leave_if_stopped
-from ..kernels.window import Hosted, Window
+from ..kernels.window import Hosted, Strided
 from ..llvm.words import N, Word, spelled
 from ..loops.ir import Area, Call
 from ..threads import library
@@ -28,18 +28,18 @@ MULTIPLIED = 8  # approximate number of multiplications per instruction
 BYTE = np.dtype("u1")
 
 
-def has_tiles(a: Window, b: Window) -> bool:
+def has_tiles(a: Strided, b: Strided) -> bool:
     """Whether this is a product of float matrices, rather than of vectors or integers."""
     return a.type.dtype.kind == "f" and 1 not in (a.type.shape[0], b.type.shape[1])
 
 
-def threads_of(kernel: LoopKernel, a: Window, b: Window) -> int:
+def threads_of(kernel: LoopKernel, a: Strided, b: Strided) -> int:
     """The number of threads that a product uses."""
     size = a.type.size * b.type.shape[1]
     return kernel.threads if not is_static(size) or size >= PARALLEL else 1
 
 
-def is_contraction(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+def is_contraction(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> bool:
     """Whether a product is always computed in place; with a size that is known only at run time, the kernel decides."""
     if not is_static(*a.type.shape, *b.type.shape):
         return False
@@ -50,7 +50,7 @@ def is_contraction(kernel: LoopKernel, target: Window, a: Window, b: Window) -> 
     return not packs_factor(a.type, b.type, b.strides, near_factors(kernel.target)) and not takes_blas(kernel, target, a, b)
 
 
-def takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+def takes_blas(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> bool:
     """Whether OpenBLAS computes a product: it supports the layouts, no loop has packed a factor, and it is faster."""
     if not kernel.target.hosted or not is_static(*a.type.shape, *b.type.shape):
         return False
@@ -62,7 +62,7 @@ def takes_blas(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool
     return tuning.takes_blas(kernel.target, name, layout, threads_of(kernel, a, b), m, n, k) and kernel.packed_pointer(b) is None
 
 
-def follows_product(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+def follows_product(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> bool:
     """Whether the hosted region is computed after the whole product, in the same kernel.
 
     This is the case if the region is too long to be emitted for every tile of a contraction, whose result is in the cache anyway; if panels
@@ -76,19 +76,19 @@ def follows_product(kernel: LoopKernel, target: Window, a: Window, b: Window) ->
     return _follows_routine(kernel, target, a, b)
 
 
-def _follows_routine(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+def _follows_routine(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> bool:
     is_large = hint_of(target.type.size) * target.type.dtype.itemsize > kernel.target.caches[1]
     return (hint_of(a.type.shape[1]) > cutting.most_depth(kernel.target) and is_large) or takes_blas(kernel, target, a, b)
 
 
-def apart_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
+def apart_shape(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> tuple[int, int]:
     """Shape of a temporary matrix for the sums of a product that hosts a region; (0, 0) if none is needed."""
     if isinstance(target, Hosted) and target.spare is None and is_contraction(kernel, target, a, b):
         return (a.type.shape[0], b.type.shape[1]) if follows_product(kernel, target, a, b) else (0, 0)
     return routine_shape(kernel, target, a, b)
 
 
-def routine_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> tuple[int, int]:
+def routine_shape(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> tuple[int, int]:
     """The same, of a product that the routine computes. It may be a strip, which would be computed in place if it were a whole product.
 
     It holds the blocks that the threads finish at once for a product of one panel, and the whole product otherwise, unless one of the
@@ -103,13 +103,13 @@ def routine_shape(kernel: LoopKernel, target: Window, a: Window, b: Window) -> t
     return threads * cutting.most_rows(m, threads, kernel.target), cutting.most_columns(n, dtype, kernel.vector_bytes)
 
 
-def is_apart(kernel: LoopKernel, target: Window, a: Window, b: Window) -> bool:
+def is_apart(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> bool:
     """Whether the temporary matrix has blocks of the threads, rather than the whole product."""
     k = a.type.shape[1]
     return all(routine_shape(kernel, target, a, b)) and is_static(k) and k <= cutting.most_depth(kernel.target)
 
 
-def sums_of(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: Window) -> Window:
+def sums_of(kernel: LoopKernel, target: Strided, shape: tuple[int, int], *work: Strided) -> Strided:
     """The matrix that a product is written to: the target, one of a region's results, or one of this shape at the end of `work`."""
     if not isinstance(target, Hosted):
         return target
@@ -119,23 +119,23 @@ def sums_of(kernel: LoopKernel, target: Window, shape: tuple[int, int], *work: W
     type = target.type.with_shape(shape)
     (room,) = work
     pointer = kernel.text.define(f"getelementptr i8, ptr {room.pointer}, i64 {room.type.size - type.nbytes}")
-    return Window(kernel.text, pointer, type, row_major(shape))
+    return Strided(kernel.text, pointer, type, row_major(shape))
 
 
-def packing_bytes(kernel: LoopKernel, a: Window, b: Window) -> int:
+def packing_bytes(kernel: LoopKernel, a: Strided, b: Strided) -> int:
     (m, k), n, threads = a.type.shape, b.type.shape[1], threads_of(kernel, a, b)
     return cutting.work_bytes(n, k, cutting.most_rows(m, threads, kernel.target), threads, a.type.dtype, kernel.target)
 
 
 def call_gemm(
     kernel: LoopKernel,
-    target: Window,
-    a: Window,
-    b: Window,
+    target: Strided,
+    a: Strided,
+    b: Strided,
     accumulate: bool,
-    work: Window,
+    work: Strided,
     sizes: tuple[str, str, str] | None = None,
-    sums: Window | None = None,
+    sums: Strided | None = None,
 ) -> None:
     """Call the routine, for the sizes of the windows unless others are given, with sums in `work` or in a matrix like the target."""
     (m, k), n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
@@ -196,5 +196,5 @@ def _runner(kernel: LoopKernel, threads: int, sizes: tuple[str, str, str] | None
     return kernel.text.define(f"select i1 {is_large}, ptr @{library.runner(threads)}, ptr @{library.runner(1)}")
 
 
-def area(window: Window) -> Area:
+def area(window: Strided) -> Area:
     return Area(window.access, window.type.shape)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..kernels.window import Window
+from ..kernels.window import Strided
 from ..llvm import memory
 from ..llvm.lanes import LLVM_TYPE, Reg, constant
 from ..loops.ir import Area, Call
@@ -21,7 +21,7 @@ ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 STRIPS, STRIP = 8, 64  # number of strips per product, and minimum rows of a strip
 
 
-def leading(x: Window) -> tuple[int, int] | None:
+def leading(x: Strided) -> tuple[int, int] | None:
     """How BLAS can read a matrix without a copy: plain or transposed, and its leading dimension; None if it cannot."""
     (m, n), (rows, columns) = x.type.shape, x.strides
     if (columns == 1 or n == 1) and (rows >= n or m == 1):
@@ -31,14 +31,14 @@ def leading(x: Window) -> tuple[int, int] | None:
     return None
 
 
-def call_blas(kernel: LoopKernel, target: Window, a: Window, b: Window, accumulate: bool, is_parallel: bool) -> None:
+def call_blas(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool, is_parallel: bool) -> None:
     """target = (or +=) a @ b; BLAS can read all of them without a copy, and the target is not transposed."""
     axis = int(target.type.shape[1] > target.type.shape[0])
     size = target.type.shape[axis]
     rows = max(STRIP, -(-size // STRIPS))
     work = 2.0 * target.type.size * a.type.shape[1] if is_parallel else 0.0
 
-    def strip(i: Reg, target: Window, a: Window, b: Window) -> None:
+    def strip(i: Reg, target: Strided, a: Strided, b: Strided) -> None:
         text, factor = kernel.text, (a, b)[axis]
         start = text.define(f"mul i64 {i.name}, {rows}")
         text.declares.add("declare i64 @llvm.smin.i64(i64, i64)")
@@ -55,7 +55,7 @@ def call_blas(kernel: LoopKernel, target: Window, a: Window, b: Window, accumula
 
 
 def _gemm_call(
-    kernel: LoopKernel, pointers: list[str], windows: tuple[Window, Window, Window], m: str | None, n: str | None, accumulate: bool
+    kernel: LoopKernel, pointers: list[str], windows: tuple[Strided, Strided, Strided], m: str | None, n: str | None, accumulate: bool
 ) -> None:
     """Emit a call of cblas_?gemm; `m` and `n` are registers, or None for the full size."""
     found, (target, a, b) = blas.find(), windows

@@ -15,7 +15,7 @@ import numpy as np
 
 from adjit.ir.types import DTYPE_NAMES, DType, TensorType
 
-from ..kernels.window import Hosted, Window
+from ..kernels.window import Hosted, Strided
 from ..llvm import memory
 from ..llvm.counted import CountedLoop, only_if
 from ..shared import blocks as shared_blocks
@@ -45,7 +45,7 @@ def cut(n: int, dtype: DType) -> Cut:
     return Cut(rows, columns)
 
 
-def summed_product(kernel: LoopKernel, target: Window, a: Window, b: Window) -> None:
+def summed_product(kernel: LoopKernel, target: Strided, a: Strided, b: Strided) -> None:
     """target[m,n] = the sum over all ranks of a[m,k] @ b[k,n]. No rank may leave in between: signals wait."""
     looks, kernel.text.may_look = kernel.text.may_look, False
     hosted = target if isinstance(target, Hosted) else Hosted(kernel.text, target.type.dtype, [target], [], lambda _, x, __: [x], 0, None)
@@ -54,7 +54,7 @@ def summed_product(kernel: LoopKernel, target: Window, a: Window, b: Window) -> 
 
 
 class _Summed:
-    def __init__(self, kernel: LoopKernel, target: Hosted, a: Window, b: Window) -> None:
+    def __init__(self, kernel: LoopKernel, target: Hosted, a: Strided, b: Strided) -> None:
         (self.m, self.k), self.n, dtype = a.type.shape, b.type.shape[1], a.type.dtype
         self.kernel, self.text, self.a, self.b, self.dtype = kernel, kernel.text, a, b, dtype
         self.cut = rows, columns = cut(self.n, dtype)
@@ -106,7 +106,7 @@ class _Summed:
         is_less = self.text.define(f"icmp slt i64 {value}, {most}")
         return self.text.define(f"select i1 {is_less}, i64 {value}, i64 {most}")
 
-    def moved(self, window: Window, index: str, axis: int) -> str:
+    def moved(self, window: Strided, index: str, axis: int) -> str:
         """The pointer of a window, moved along an axis."""
         return memory.element(self.text, window.pointer, self.dtype, memory.scaled(self.text, index, window.strides[axis]))
 

@@ -1,7 +1,7 @@
 """The memory that ranks of one machine share: a window for each, which it writes and all others read.
 
 `prepare` maps the windows; all ranks call it at the same time, and measure from which size on sums through them are faster than those of
-MPI. Routines that were linked before read the outcome from `Table`. Between machines, and before, they call MPI.
+MPI. Routines that were linked before read the outcome from `MemoryTable`. Between machines, and before, they call MPI.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROUNDS, AGAIN = 4, 4
 LOCAL_SIZES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")  # set by the launchers of MPICH and Intel MPI, and of Open MPI
 
 
-class Table(ctypes.Structure):
+class MemoryTable(ctypes.Structure):
     """The memory that the routines read and write."""
 
     _fields_ = (
@@ -52,13 +52,13 @@ class Table(ctypes.Structure):
 
 FIRST = 8  # writes past the caches, to compare others with
 UNKNOWN = 2**40  # nanoseconds
-table = Table(NEVER, 0, FIRST, UNKNOWN, 0)
+table = MemoryTable(NEVER, 0, FIRST, UNKNOWN, 0)
 _kept: list[Any] = []  # the windows, which live as long as the process
 
 
 def field(name: str) -> str:
     """A field of the table, as an operand of LLVM's."""
-    return f"ptr inttoptr (i64 {ctypes.addressof(table) + getattr(Table, name).offset} to ptr)"
+    return f"ptr inttoptr (i64 {ctypes.addressof(table) + getattr(MemoryTable, name).offset} to ptr)"
 
 
 def is_possible(ranks: World) -> bool:

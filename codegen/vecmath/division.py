@@ -13,7 +13,7 @@ from typing import NamedTuple
 from adjit.ir.types import F64
 
 from ..llvm.lanes import Reg
-from .numbers import Num, on_numbers, rarely
+from .numbers import Vec, on_numbers, rarely
 
 INF = math.inf
 
@@ -21,12 +21,12 @@ INF = math.inf
 class _Divided(NamedTuple):
     """|a| divided by |b|: the rounded ratio and the remainder; NaN if a is infinite or b is 0."""
 
-    ratio: Num
-    rest: Num
-    huge: Num  # whether the ratio is so large that the remainder was computed by long division
+    ratio: Vec
+    rest: Vec
+    huge: Vec  # whether the ratio is so large that the remainder was computed by long division
 
 
-def _divide(a: Num, b: Num) -> _Divided:
+def _divide(a: Vec, b: Vec) -> _Divided:
     x, y = abs(a), abs(b)
     ratio = x / y
     # the ratio may have been rounded up to the next integer, which makes the remainder negative
@@ -39,18 +39,18 @@ def _divide(a: Num, b: Num) -> _Divided:
 
 
 @on_numbers
-def fmod(a: Num, b: Num) -> Num:
+def fmod(a: Vec, b: Vec) -> Vec:
     """a - b * trunc(a / b), with the sign of a."""
     return _divide(a, b).rest.copysign(a)
 
 
-def _passes_zero(rest: Num, a: Num, b: Num) -> Num:
+def _passes_zero(rest: Vec, a: Vec, b: Vec) -> Vec:
     """Whether the remainder is nonzero and a and b differ in sign, so that truncation and floor differ."""
     return rest.ne(0.0) & (a.bits() ^ b.bits()).lt(0)
 
 
 @on_numbers
-def remainder(a: Num, b: Num) -> Num:
+def remainder(a: Vec, b: Vec) -> Vec:
     """a - b * floor(a / b), with the sign of b."""
     rest = _divide(a, b).rest
     rest = _passes_zero(rest, a, b).choose(abs(b) - rest, rest)
@@ -58,7 +58,7 @@ def remainder(a: Num, b: Num) -> Num:
 
 
 @on_numbers
-def floor_divide(a: Num, b: Num) -> Num:
+def floor_divide(a: Vec, b: Vec) -> Vec:
     """floor(a / b) as defined by Python and NumPy: the quotient that matches the remainder, rounded to the nearest integer."""
     ratio, rest, huge = _divide(a, b)
     sign = (a.bits() ^ b.bits()) & a.format.sign
@@ -69,7 +69,7 @@ def floor_divide(a: Num, b: Num) -> Num:
     passes = _passes_zero(rest, a, b)
     whole = passes.choose(whole - 1.0, whole)
 
-    def of_huge() -> list[Num]:
+    def of_huge() -> list[Vec]:
         quotient = (a - rest.copysign(a)) / b
         quotient = passes.choose(quotient - 1.0, quotient)
         below = quotient.floor()
@@ -80,7 +80,7 @@ def floor_divide(a: Num, b: Num) -> Num:
     return b.eq(0.0).choose(ratio.negated_if(sign), whole)
 
 
-def _call_long_division(x: Num, y: Num) -> Num:
+def _call_long_division(x: Vec, y: Vec) -> Vec:
     """Compute the remainder by the out-of-line function, passing lanes through the stack: one function serves every width."""
     lanes, text = x.lanes, x.lanes.text
     text.declares.add(_long_division())
@@ -89,7 +89,7 @@ def _call_long_division(x: Num, y: Num) -> Num:
         text.put(f"store {lanes.type(F64)} {operand.convert(F64).reg.name}, ptr {slot}")
     text.put(f"call void @adjit.long_division(ptr {slots[0]}, ptr {slots[1]}, i64 {lanes.width})")
     rest = Reg(text.define(f"load {lanes.type(F64)}, ptr {slots[0]}"), F64)
-    return Num(lanes, rest).convert(x.reg.dtype)
+    return Vec(lanes, rest).convert(x.reg.dtype)
 
 
 @lru_cache(maxsize=1)

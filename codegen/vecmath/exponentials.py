@@ -9,7 +9,7 @@ from adjit.ir.types import F32, F64
 
 from . import coefficients as C
 from . import tables
-from .numbers import Num, fast_two_sum, halves, horner, on_numbers, polynomial, rarely
+from .numbers import Vec, fast_two_sum, halves, horner, on_numbers, polynomial, rarely
 
 # exp(x) is 0 below the first bound and infinite above the second
 EXP_RANGE = {F32: (-104.0, 89.0), F64: (-746.0, 710.0)}
@@ -19,24 +19,24 @@ EXP2_RANGE = {F32: (-151.0, 129.0), F64: (-1076.0, 1025.0)}
 class Reduced(NamedTuple):
     """x = n log(2) + r + low with |r| <= log(2)/2; `n` is an integral float and `n_bits` holds the same integer in its low bits."""
 
-    n: Num
-    n_bits: Num
-    r: Num
-    low: Num
+    n: Vec
+    n_bits: Vec
+    r: Vec
+    low: Vec
 
-    def power(self, extra: int = 0) -> Num:
+    def power(self, extra: int = 0) -> Vec:
         """2**(n + extra), which must be a normal number."""
         form = self.r.format
         return ((self.n_bits << form.fraction) + ((form.bias + extra) << form.fraction)).float()
 
 
-def ln2_pair(x: Num) -> tuple[float, float]:
+def ln2_pair(x: Vec) -> tuple[float, float]:
     """log(2) as an unevaluated sum of two terms; the product of the first with an exponent is exact, by FMA or because it has few bits."""
     high, low = (C.LN2 if x.lanes.text.target.fma else C.LN2_SHORT)[x.reg.dtype]
     return high, low
 
 
-def reduce_by_ln2(x: Num, x_low: Num | None = None) -> Reduced:
+def reduce_by_ln2(x: Vec, x_low: Vec | None = None) -> Reduced:
     magic, dtype = x.format.magic, x.reg.dtype
     high, low = ln2_pair(x)
     shifted = x.mad(C.LOG2E[dtype][0], magic)
@@ -49,13 +49,13 @@ def reduce_by_ln2(x: Num, x_low: Num | None = None) -> Reduced:
     return Reduced(n, shifted.bits(), r, rest)
 
 
-def exp_times(r: Num, power: Num, coefficients: C.Coefficients = C.EXP) -> Num:
+def exp_times(r: Vec, power: Vec, coefficients: C.Coefficients = C.EXP) -> Vec:
     """exp(r) * power."""
     less_one = (r * r).mad(polynomial(r, coefficients[r.reg.dtype]), r)
     return less_one.mad(power, power)
 
 
-def exp_pair(reduced: Reduced) -> tuple[Num, Num]:
+def exp_pair(reduced: Reduced) -> tuple[Vec, Vec]:
     """exp(r + low) as a rounded value and its error."""
     r = reduced.r
     tail = (r * r).mad(polynomial(r, C.EXP[r.reg.dtype]), reduced.low)
@@ -63,14 +63,14 @@ def exp_pair(reduced: Reduced) -> tuple[Num, Num]:
     return fast_two_sum(one_plus, error + tail)
 
 
-def _exp(x: Num) -> Num:
+def _exp(x: Vec) -> Vec:
     x = x.clamp(*EXP_RANGE[x.reg.dtype])
     reduced = reduce_by_ln2(x)
     power, rest = powers_of_two(reduced.n_bits, x.lt(0.0), like=x)
     return exp_times(reduced.r, power) * rest
 
 
-def powers_of_two(n_bits: Num, shrinks: Num, like: Num) -> tuple[Num, Num]:
+def powers_of_two(n_bits: Vec, shrinks: Vec, like: Vec) -> tuple[Vec, Vec]:
     """2**n as two factors: the first stays in the middle of the exponent range, so that only the last product can overflow or underflow."""
     form = like.format
     detour = shrinks.choose(n_bits.like((form.bias + 64) << form.fraction), (form.bias - 64) << form.fraction)
@@ -78,7 +78,7 @@ def powers_of_two(n_bits: Num, shrinks: Num, like: Num) -> tuple[Num, Num]:
     return power, shrinks.choose(2.0**-64, 2.0**64, like=like)
 
 
-def _expm1_pair(x: Num) -> tuple[Num, Num]:
+def _expm1_pair(x: Vec) -> tuple[Vec, Vec]:
     """expm1(x) as an unevaluated sum, for |x| so small that 2**n and 2**-n are normal."""
     reduced = reduce_by_ln2(x)
     r = reduced.r
@@ -89,12 +89,12 @@ def _expm1_pair(x: Num) -> tuple[Num, Num]:
 
 
 @on_numbers
-def exp(x: Num) -> Num:
+def exp(x: Vec) -> Vec:
     return _exp(x)
 
 
 @on_numbers
-def exp_bounded(x: Num) -> Num:
+def exp_bounded(x: Vec) -> Vec:
     """exp(x) where it is a normal number; others give some number."""
     if x.reg.dtype == F32 and x.lanes.text.target.tables:
         return _exp_by_table(x)
@@ -102,14 +102,14 @@ def exp_bounded(x: Num) -> Num:
     return exp_times(reduced.r, reduced.power())
 
 
-def _exp_by_table(x: Num) -> Num:
+def _exp_by_table(x: Vec) -> Vec:
     """The same in float32 as 2**(k / 16) exp(r) with a small r."""
     k, r = _sixteenths(x)
     power = (k.lookup(tables.POWER_ROUNDED).bits() + (k << (x.format.fraction - 4))).float()
     return exp_times(r, power, C.EXP_NEAR_F32)
 
 
-def _sixteenths(x: Num) -> tuple[Num, Num]:
+def _sixteenths(x: Vec) -> tuple[Vec, Vec]:
     """x = k log(2) / 16 + r; k is an integer in the low bits."""
     form = x.format
     high, low = (part / 16.0 for part in C.LN2[form.dtype])
@@ -119,14 +119,14 @@ def _sixteenths(x: Num) -> tuple[Num, Num]:
 
 
 @on_numbers
-def expm1(x: Num) -> Num:
+def expm1(x: Vec) -> Vec:
     low, high = (-20.0, 88.0) if x.reg.dtype == F32 else (-40.0, 709.0)
     value, error = _expm1_pair(x.clamp(low, high))
     return x.gt(high).choose(_exp(x), (value + error).copysign(x))
 
 
 @on_numbers
-def exp2(x: Num) -> Num:
+def exp2(x: Vec) -> Vec:
     """2**x. The distance to the nearest integer is exact, so powers of two are exact too."""
     x = x.clamp(*EXP2_RANGE[x.reg.dtype])
     shifted = x + x.format.magic
@@ -137,7 +137,7 @@ def exp2(x: Num) -> Num:
 
 
 @on_numbers
-def sigmoid(x: Num) -> Num:
+def sigmoid(x: Vec) -> Vec:
     """1 / (1 + exp(-x)), where 1 + exp(-x) = (1 + 2**n) + expm1(r) 2**n.
 
     The first sum is exact, or close enough, unless 2**n is next to the first integer without a successor; 2**n must be a normal number.
@@ -155,7 +155,7 @@ def sigmoid(x: Num) -> Num:
     return value
 
 
-def _sigmoid_by_table(x: Num) -> Num:
+def _sigmoid_by_table(x: Vec) -> Vec:
     """The same with exp(-x) = 2**n t exp(r), where t is one of 16 numbers with few bits and r is small: 1 + 2**n t is exact."""
     form = x.format
     dtype = form.dtype
@@ -169,7 +169,7 @@ def _sigmoid_by_table(x: Num) -> Num:
     return value
 
 
-def _sigmoid_slow(x: Num) -> Num:
+def _sigmoid_slow(x: Vec) -> Vec:
     """The same for all x: with e = exp(-|x|), it is 1 - q or q = e / (1 + e)."""
     reduced = reduce_by_ln2((-abs(x)).clamp(EXP_RANGE[x.reg.dtype][0], None))
     e = exp_times(reduced.r, reduced.power(64)) * 2.0**-64  # scaled by 2**64, since it may be subnormal
@@ -184,7 +184,7 @@ def _sigmoid_slow(x: Num) -> Num:
 
 
 @on_numbers
-def tanh(x: Num) -> Num:
+def tanh(x: Vec) -> Vec:
     limit = 10.0 if x.reg.dtype == F32 else 22.0  # tanh rounds to 1 from here on
     high, error = _expm1_pair(abs(x).clamp(None, limit) * -2.0)
     value = high + error
@@ -194,7 +194,7 @@ def tanh(x: Num) -> Num:
     return rest.mad(q.mad(-0.5, 0.5), q).copysign(x)  # (1 - q) / 2 is the reciprocal of the denominator
 
 
-def _sinh_cosh(x: Num, odd: bool) -> Num:
+def _sinh_cosh(x: Vec, odd: bool) -> Vec:
     """sinh or cosh of x >= 0.
 
     With x = n log(2) + r: sinh(x) = a cosh(r) + b sinh(r) and cosh(x) = b cosh(r) + a sinh(r), for a, b = (2**n -+ 2**-n) / 2.
@@ -224,12 +224,12 @@ def _sinh_cosh(x: Num, odd: bool) -> Num:
 
 
 @on_numbers
-def sinh(x: Num) -> Num:
+def sinh(x: Vec) -> Vec:
     return _sinh_cosh(abs(x), odd=True).copysign(x)
 
 
 @on_numbers
-def cosh(x: Num) -> Num:
+def cosh(x: Vec) -> Vec:
     return _sinh_cosh(abs(x), odd=False)
 
 
@@ -237,7 +237,7 @@ def cosh(x: Num) -> Num:
 
 
 @on_numbers
-def erf(x: Num) -> Num:
+def erf(x: Vec) -> Vec:
     dtype = x.reg.dtype
     size = abs(x)
     if x.lanes.text.target.tables:
@@ -250,7 +250,7 @@ def erf(x: Num) -> Num:
     return size.lt(1.0).choose(small, (1.0 - complement).copysign(x))
 
 
-def _erf_by_table(size: Num) -> Num:
+def _erf_by_table(size: Vec) -> Vec:
     """erf of |x|: the polynomial around the nearest of 16 numbers, whose coefficients are looked up."""
     dtype = size.reg.dtype
     (middles, starts, *slopes), step = tables.ERF_TABLES[dtype], tables.ERF_STEP[dtype]

@@ -9,12 +9,12 @@ from adjit.ir.types import F32, F64
 from . import coefficients as C
 from . import tables
 from .exponentials import EXP_RANGE, exp_pair, ln2_pair, reduce_by_ln2
-from .numbers import Format, Num, fast_two_sum, horner, on_numbers, polynomial, rarely, two_sum
+from .numbers import Format, Vec, fast_two_sum, horner, on_numbers, polynomial, rarely, two_sum
 
 INF, NAN = math.inf, math.nan
 
 
-def split_exponent(x: Num, is_normal: bool = False) -> tuple[Num, Num]:
+def split_exponent(x: Vec, is_normal: bool = False) -> tuple[Vec, Vec]:
     """x = 2**k * m with m in [sqrt(1/2), sqrt(2)), for positive x, subnormal or not; k as a float."""
     form = x.format
     subnormal = x.lt(form.tiny)
@@ -29,7 +29,7 @@ def split_exponent(x: Num, is_normal: bool = False) -> tuple[Num, Num]:
     return biased.float() - (offset if is_normal else subnormal.choose(offset + form.fraction, offset, like=x)), m
 
 
-def _log_gap(f: Num) -> Num:
+def _log_gap(f: Vec) -> Vec:
     """f - log(1 + f), for 1 + f in [sqrt(1/2), sqrt(2))."""
     if f.reg.dtype == F32:
         square = f * f
@@ -40,14 +40,14 @@ def _log_gap(f: Num) -> Num:
     return half_square - s * z.mad(polynomial(z, C.LOG_ATANH[F64]), half_square)
 
 
-def _log_sum(k: Num, f: Num, low: Num | None = None) -> Num:
+def _log_sum(k: Vec, f: Vec, low: Vec | None = None) -> Vec:
     """k log(2) + log(1 + f) + low."""
     ln2_high, ln2_low = ln2_pair(f)
     gap = k.mad(-ln2_low, _log_gap(f))
     return k.mad(ln2_high, f - (gap if low is None else gap - low))
 
 
-def _log_ends(x: Num, value: Num, zero: float = 0.0) -> Num:
+def _log_ends(x: Vec, value: Vec, zero: float = 0.0) -> Vec:
     """`value` with the rest of the domain filled in; the logarithm's singularity is where x = zero."""
     value = x.eq(INF).choose(INF, value)
     value = x.eq(zero).choose(-INF, value)
@@ -55,12 +55,12 @@ def _log_ends(x: Num, value: Num, zero: float = 0.0) -> Num:
     return inside.choose(NAN, value)
 
 
-def _log_anywhere(x: Num) -> Num:
+def _log_anywhere(x: Vec) -> Vec:
     k, m = split_exponent(x)
     return _log_ends(x, _log_sum(k, m - 1.0))
 
 
-def _log_inside(x: Num) -> Num:
+def _log_inside(x: Vec) -> Vec:
     """log(x) of positive normal numbers; others give some number."""
     if x.reg.dtype == F32 and x.lanes.text.target.tables:
         return _log_by_table(x)
@@ -68,7 +68,7 @@ def _log_inside(x: Num) -> Num:
     return _log_sum(k, m - 1.0)
 
 
-def _whole(k_bits: Num, form: Format) -> tuple[Num, float]:
+def _whole(k_bits: Vec, form: Format) -> tuple[Vec, float]:
     """k, shifted into the place of an exponent, as a float times a power of two. AVX2 lacks the conversion for i64."""
     if form.dtype == F32:
         return k_bits.convert(F32), 2.0**-form.fraction
@@ -76,7 +76,7 @@ def _whole(k_bits: Num, form: Format) -> tuple[Num, float]:
     return biased.float() - (2.0**form.fraction + form.bias), 1.0
 
 
-def _log_by_table(x: Num) -> Num:
+def _log_by_table(x: Vec) -> Vec:
     """The same with x = 2**k m and log(m) = log(c m) - log(c), where c is one of 16 numbers, and r = c m - 1 is small.
 
     k log(2) - log(c) is exact, apart from a small multiple of k.
@@ -91,25 +91,25 @@ def _log_by_table(x: Num) -> Num:
     return k.mad(high, j.lookup(tables.LOG_STARTS)) + k.mad(low, rest)
 
 
-def _not_normal(x: Num, end: int) -> Num:
+def _not_normal(x: Vec, end: int) -> Vec:
     """Whether the bits of x are not those of a normal positive number, or are at least `end`."""
     smallest = 1 << x.format.fraction
     return (x.bits() - smallest).at_least(end - smallest)
 
 
 @on_numbers
-def log(x: Num) -> Num:
+def log(x: Vec) -> Vec:
     infinity = x.format.one * 2 + (1 << x.format.fraction)
     (value,) = rarely(_not_normal(x, infinity), [_log_inside(x)], lambda: [_log_anywhere(x)])
     return value
 
 
 @on_numbers
-def log_normal(x: Num) -> Num:
+def log_normal(x: Vec) -> Vec:
     return _log_inside(x)
 
 
-def _log_to_base(x: Num, of_e: tuple[float, ...], of_2: tuple[float, ...]) -> Num:
+def _log_to_base(x: Vec, of_e: tuple[float, ...], of_2: tuple[float, ...]) -> Vec:
     """The logarithm to another base, given those of e and of 2 to that base, each as a sum of two terms."""
     k, m = split_exponent(x)
     f = m - 1.0
@@ -120,18 +120,18 @@ def _log_to_base(x: Num, of_e: tuple[float, ...], of_2: tuple[float, ...]) -> Nu
 
 
 @on_numbers
-def log2(x: Num) -> Num:
+def log2(x: Vec) -> Vec:
     """Exact at powers of two."""
     return _log_to_base(x, C.LOG2E[x.reg.dtype], (1.0, 0.0))
 
 
 @on_numbers
-def log10(x: Num) -> Num:
+def log10(x: Vec) -> Vec:
     """Exact at powers of ten."""
     return _log_to_base(x, C.LOG10E[x.reg.dtype], C.LOG10_2[x.reg.dtype])
 
 
-def log1p_of_sum(x: Num, x_low: Num | None = None) -> Num:
+def log1p_of_sum(x: Vec, x_low: Vec | None = None) -> Vec:
     """log(1 + x + x_low), for finite x > -1."""
     form = x.format
     total, error = two_sum(x.like(1.0), x)
@@ -146,13 +146,13 @@ def log1p_of_sum(x: Num, x_low: Num | None = None) -> Num:
 
 
 @on_numbers
-def log1p(x: Num) -> Num:
+def log1p(x: Vec) -> Vec:
     value = _log_ends(x, log1p_of_sum(x), zero=-1.0)
     return x.eq(0.0).choose(x, value)
 
 
 @on_numbers
-def softplus(x: Num) -> Num:
+def softplus(x: Vec) -> Vec:
     """log(1 + exp(x))."""
     reduced = reduce_by_ln2((-abs(x)).clamp(EXP_RANGE[x.reg.dtype][0], None))
     e, error = exp_pair(reduced)
@@ -161,7 +161,7 @@ def softplus(x: Num) -> Num:
 
 
 @on_numbers
-def logit(p: Num) -> Num:
+def logit(p: Vec) -> Vec:
     """log(p / (1 - p)). It is odd around 1/2, so let p be at most 1/2.
 
     With q = 1 - p and 2**k the power of two next to p / q, it is k log(2) + 2 atanh(s) with s = (p - 2**k q) / (p + 2**k q). Both terms of
@@ -171,7 +171,7 @@ def logit(p: Num) -> Num:
     return value
 
 
-def _logit_inside(p: Num) -> Num:
+def _logit_inside(p: Vec) -> Vec:
     """The same for normal p < 1."""
     form = p.format
     rest = 1.0 - p
@@ -187,7 +187,7 @@ def _logit_inside(p: Num) -> Num:
     return (k.mad(ln2_high, s + s) + tail).copysign(p - 0.5)
 
 
-def _logit_ends(p: Num) -> Num:
+def _logit_ends(p: Vec) -> Vec:
     """The same elsewhere: for subnormal numbers, where 1 - p is 1, and at the ends and outside of the domain."""
     return p.gt(1.0).choose(NAN, p.eq(1.0).choose(INF, _log_anywhere(p)))
 
@@ -198,7 +198,7 @@ LARGE = 2.0**28  # from here on asinh(x) and acosh(x) are log(2 x); log(x) is lo
 
 
 @on_numbers
-def asinh(x: Num) -> Num:
+def asinh(x: Vec) -> Vec:
     size = abs(x)
     large = size.gt(LARGE)
     square = size * size
@@ -210,7 +210,7 @@ def asinh(x: Num) -> Num:
 
 
 @on_numbers
-def acosh(x: Num) -> Num:
+def acosh(x: Vec) -> Vec:
     large, above = x.gt(LARGE), x - 1.0
     double = above + above
     square = above.fma(above, double)  # (x - 1) (x + 1)
@@ -224,7 +224,7 @@ def acosh(x: Num) -> Num:
 
 
 @on_numbers
-def atanh(x: Num) -> Num:
+def atanh(x: Vec) -> Vec:
     """log(1 + 2 x / (1 - x)) / 2."""
     size = abs(x)
     rest, rest_low = fast_two_sum(x.like(1.0), -size)

@@ -1,6 +1,6 @@
 """Numbers with operators that emit instructions, in terms of which the vector math library is written.
 
-This module has `Num` (a register with operators, always strict: no contraction, so that every lane width, and every CPU with FMA, computes
+This module has `Vec` (a register with operators, always strict: no contraction, so that every lane width, and every CPU with FMA, computes
 the same bits), the layout of the two float formats, and error-free transformations, but no particular elementary function.
 """
 
@@ -44,10 +44,10 @@ FORMATS: dict[DType, Format] = {
 }
 
 
-class Num:
+class Vec:
     """A register with Python's operators; Python numbers as operands become constants of its dtype.
 
-    Comparisons are methods and return a Num of bools; `choose` selects by it. `>>` on bits is logical: AVX2 has no arithmetic shift for
+    Comparisons are methods and return a `Vec` of bools; `choose` selects by it. `>>` on bits is logical: AVX2 has no arithmetic shift for
     i64.
     """
 
@@ -61,98 +61,98 @@ class Num:
     def format(self) -> Format:
         return FORMATS[self.reg.dtype]
 
-    def _operand(self, other: Num | float | int) -> Reg:
-        return other.reg if isinstance(other, Num) else self.lanes.const(self.reg.dtype, other)
+    def _operand(self, other: Vec | float | int) -> Reg:
+        return other.reg if isinstance(other, Vec) else self.lanes.const(self.reg.dtype, other)
 
-    def like(self, value: float | int) -> Num:
-        return Num(self.lanes, self.lanes.like(self.reg, value))
+    def like(self, value: float | int) -> Vec:
+        return Vec(self.lanes, self.lanes.like(self.reg, value))
 
     # ---- arithmetic
 
-    def __add__(self, other: Num | float | int) -> Num:
-        return Num(self.lanes, self.lanes.add(self.reg, self._operand(other)))
+    def __add__(self, other: Vec | float | int) -> Vec:
+        return Vec(self.lanes, self.lanes.add(self.reg, self._operand(other)))
 
-    def __radd__(self, other: float | int) -> Num:
-        return Num(self.lanes, self.lanes.add(self._operand(other), self.reg))
+    def __radd__(self, other: float | int) -> Vec:
+        return Vec(self.lanes, self.lanes.add(self._operand(other), self.reg))
 
-    def __sub__(self, other: Num | float | int) -> Num:
-        return Num(self.lanes, self.lanes.sub(self.reg, self._operand(other)))
+    def __sub__(self, other: Vec | float | int) -> Vec:
+        return Vec(self.lanes, self.lanes.sub(self.reg, self._operand(other)))
 
-    def __rsub__(self, other: float | int) -> Num:
-        return Num(self.lanes, self.lanes.sub(self._operand(other), self.reg))
+    def __rsub__(self, other: float | int) -> Vec:
+        return Vec(self.lanes, self.lanes.sub(self._operand(other), self.reg))
 
-    def __mul__(self, other: Num | float | int) -> Num:
-        return Num(self.lanes, self.lanes.mul(self.reg, self._operand(other)))
+    def __mul__(self, other: Vec | float | int) -> Vec:
+        return Vec(self.lanes, self.lanes.mul(self.reg, self._operand(other)))
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Num | float | int) -> Num:
-        return Num(self.lanes, self.lanes.fdiv(self.reg, self._operand(other)))
+    def __truediv__(self, other: Vec | float | int) -> Vec:
+        return Vec(self.lanes, self.lanes.fdiv(self.reg, self._operand(other)))
 
-    def __rtruediv__(self, other: float | int) -> Num:
-        return Num(self.lanes, self.lanes.fdiv(self._operand(other), self.reg))
+    def __rtruediv__(self, other: float | int) -> Vec:
+        return Vec(self.lanes, self.lanes.fdiv(self._operand(other), self.reg))
 
-    def __neg__(self) -> Num:
-        return Num(self.lanes, self.lanes.neg(self.reg))
+    def __neg__(self) -> Vec:
+        return Vec(self.lanes, self.lanes.neg(self.reg))
 
-    def __abs__(self) -> Num:
-        return Num(self.lanes, self.lanes.fabs(self.reg))
+    def __abs__(self) -> Vec:
+        return Vec(self.lanes, self.lanes.fabs(self.reg))
 
-    def mad(self, factor: Num | float, addend: Num | float) -> Num:
+    def mad(self, factor: Vec | float, addend: Vec | float) -> Vec:
         """self * factor + addend, where a second rounding is harmless: CPUs without FMA round twice."""
-        return Num(self.lanes, self.lanes.mad(self.reg, self._operand(factor), self._operand(addend)))
+        return Vec(self.lanes, self.lanes.mad(self.reg, self._operand(factor), self._operand(addend)))
 
-    def fma(self, factor: Num | float, addend: Num | float) -> Num:
+    def fma(self, factor: Vec | float, addend: Vec | float) -> Vec:
         """self * factor + addend with the exact product: for remainders and the errors of products, on which the error bounds rely.
 
         It takes fifteen instructions on a CPU without FMA; use `mad` for everything else.
         """
-        return Num(self.lanes, self.lanes.fma(self.reg, self._operand(factor), self._operand(addend)))
+        return Vec(self.lanes, self.lanes.fma(self.reg, self._operand(factor), self._operand(addend)))
 
-    def sqrt(self) -> Num:
-        return Num(self.lanes, self.lanes.sqrt(self.reg))
+    def sqrt(self) -> Vec:
+        return Vec(self.lanes, self.lanes.sqrt(self.reg))
 
-    def trunc(self) -> Num:
-        return Num(self.lanes, self.lanes.trunc(self.reg))
+    def trunc(self) -> Vec:
+        return Vec(self.lanes, self.lanes.trunc(self.reg))
 
-    def floor(self) -> Num:
-        return Num(self.lanes, self.lanes.floor(self.reg))
+    def floor(self) -> Vec:
+        return Vec(self.lanes, self.lanes.floor(self.reg))
 
-    def copysign(self, sign: Num) -> Num:
-        return Num(self.lanes, self.lanes.copysign(self.reg, sign.reg))
+    def copysign(self, sign: Vec) -> Vec:
+        return Vec(self.lanes, self.lanes.copysign(self.reg, sign.reg))
 
     # ---- comparisons (false for NaN) and selection
 
-    def _compare(self, predicate: str, other: Num | float | int) -> Num:
-        return Num(self.lanes, self.lanes.compare(predicate, self.reg, self._operand(other)))
+    def _compare(self, predicate: str, other: Vec | float | int) -> Vec:
+        return Vec(self.lanes, self.lanes.compare(predicate, self.reg, self._operand(other)))
 
-    def lt(self, other: Num | float | int) -> Num:
+    def lt(self, other: Vec | float | int) -> Vec:
         return self._compare("lt", other)
 
-    def gt(self, other: Num | float | int) -> Num:
+    def gt(self, other: Vec | float | int) -> Vec:
         return self._compare("gt", other)
 
-    def eq(self, other: Num | float | int) -> Num:
+    def eq(self, other: Vec | float | int) -> Vec:
         return self._compare("eq", other)
 
-    def ne(self, other: Num | float | int) -> Num:
+    def ne(self, other: Vec | float | int) -> Vec:
         return self._compare("ne", other)
 
-    def at_least(self, other: int) -> Num:
+    def at_least(self, other: int) -> Vec:
         """Of bits as an unsigned integer."""
         unsigned = U32 if self.reg.dtype.itemsize == 4 else U64
-        return Num(self.lanes, self.lanes.compare("ge", Reg(self.reg.name, unsigned), self.lanes.const(unsigned, other)))
+        return Vec(self.lanes, self.lanes.compare("ge", Reg(self.reg.name, unsigned), self.lanes.const(unsigned, other)))
 
-    def unordered(self, other: Num) -> Num:
-        return Num(self.lanes, self.lanes.unordered(self.reg, other.reg))
+    def unordered(self, other: Vec) -> Vec:
+        return Vec(self.lanes, self.lanes.unordered(self.reg, other.reg))
 
-    def choose(self, yes: Num | float, no: Num | float, like: Num | None = None) -> Num:
+    def choose(self, yes: Vec | float, no: Vec | float, like: Vec | None = None) -> Vec:
         """`yes` where self (bools) is true, else `no`; `like` gives the dtype if both are Python numbers."""
-        model = yes if isinstance(yes, Num) else no if isinstance(no, Num) else like
+        model = yes if isinstance(yes, Vec) else no if isinstance(no, Vec) else like
         assert model is not None, "choose between two Python numbers needs like="
-        return Num(self.lanes, self.lanes.select(self.reg, model._operand(yes), model._operand(no)))
+        return Vec(self.lanes, self.lanes.select(self.reg, model._operand(yes), model._operand(no)))
 
-    def clamp(self, low: float | None, high: float | None) -> Num:
+    def clamp(self, low: float | None, high: float | None) -> Vec:
         """self limited to [low, high]; NaN stays NaN, since comparisons with it are false."""
         out = self
         if low is not None:
@@ -163,47 +163,47 @@ class Num:
 
     # ---- bits
 
-    def __and__(self, other: Num | int) -> Num:
-        return Num(self.lanes, self.lanes.and_(self.reg, self._operand(other)))
+    def __and__(self, other: Vec | int) -> Vec:
+        return Vec(self.lanes, self.lanes.and_(self.reg, self._operand(other)))
 
-    def __or__(self, other: Num | int) -> Num:
-        return Num(self.lanes, self.lanes.or_(self.reg, self._operand(other)))
+    def __or__(self, other: Vec | int) -> Vec:
+        return Vec(self.lanes, self.lanes.or_(self.reg, self._operand(other)))
 
-    def __xor__(self, other: Num | int) -> Num:
-        return Num(self.lanes, self.lanes.xor(self.reg, self._operand(other)))
+    def __xor__(self, other: Vec | int) -> Vec:
+        return Vec(self.lanes, self.lanes.xor(self.reg, self._operand(other)))
 
-    def __lshift__(self, count: int) -> Num:
-        return Num(self.lanes, self.lanes.shl(self.reg, self._operand(count)))
+    def __lshift__(self, count: int) -> Vec:
+        return Vec(self.lanes, self.lanes.shl(self.reg, self._operand(count)))
 
-    def __rshift__(self, count: int) -> Num:
+    def __rshift__(self, count: int) -> Vec:
         unsigned = U32 if self.reg.dtype.itemsize == 4 else U64
         logical = Reg(self.reg.name, unsigned)
         shifted = self.lanes.shr(logical, self.lanes.const(unsigned, count))
-        return Num(self.lanes, Reg(shifted.name, self.reg.dtype))
+        return Vec(self.lanes, Reg(shifted.name, self.reg.dtype))
 
-    def bits(self) -> Num:
-        return Num(self.lanes, self.lanes.bitcast(self.reg, self.format.bits))
+    def bits(self) -> Vec:
+        return Vec(self.lanes, self.lanes.bitcast(self.reg, self.format.bits))
 
-    def float(self) -> Num:
+    def float(self) -> Vec:
         """The float with these bits."""
-        return Num(self.lanes, self.lanes.bitcast(self.reg, F32 if self.reg.dtype.itemsize == 4 else F64))
+        return Vec(self.lanes, self.lanes.bitcast(self.reg, F32 if self.reg.dtype.itemsize == 4 else F64))
 
-    def convert(self, dtype: DType) -> Num:
-        return Num(self.lanes, self.lanes.convert(self.reg, dtype))
+    def convert(self, dtype: DType) -> Vec:
+        return Vec(self.lanes, self.lanes.convert(self.reg, dtype))
 
-    def lookup(self, table: Numbers) -> Num:
+    def lookup(self, table: Numbers) -> Vec:
         """`table[self % 16]`, floats of the width of these integers."""
-        return Num(self.lanes, self.lanes.lookup(self.reg, table, F32 if self.reg.dtype.itemsize == 4 else F64))
+        return Vec(self.lanes, self.lanes.lookup(self.reg, table, F32 if self.reg.dtype.itemsize == 4 else F64))
 
-    def negated_if(self, bit: Num) -> Num:
+    def negated_if(self, bit: Vec) -> Vec:
         """self with the sign flipped where the top bit of `bit` is set; the other bits of `bit` must be 0."""
         return (self.bits() ^ bit).float()
 
-    def sign_bit(self) -> Num:
+    def sign_bit(self) -> Vec:
         return self.bits() & self.format.sign
 
 
-def rarely(condition: Num, usual: Sequence[Num], otherwise: Callable[[], Sequence[Num]]) -> list[Num]:
+def rarely(condition: Vec, usual: Sequence[Vec], otherwise: Callable[[], Sequence[Vec]]) -> list[Vec]:
     """`usual`, replaced by the values of `otherwise` in the lanes where the condition holds. The branch is skipped if there are none."""
     lanes, text = condition.lanes, condition.lanes.text
     before, slow, after = text.block, text.fresh_label(), text.fresh_label()
@@ -216,11 +216,11 @@ def rarely(condition: Num, usual: Sequence[Num], otherwise: Callable[[], Sequenc
     joined = []
     for theirs, ours in zip(usual, chosen, strict=True):
         phi = f"phi {lanes.type(ours.reg.dtype)} [{theirs.reg.name}, %{before}], [{ours.reg.name}, %{last}]"
-        joined.append(Num(lanes, Reg(text.define(phi), ours.reg.dtype)))
+        joined.append(Vec(lanes, Reg(text.define(phi), ours.reg.dtype)))
     return joined
 
 
-def _any(condition: Num) -> str:
+def _any(condition: Vec) -> str:
     """One i1: whether the condition holds in any lane."""
     lanes = condition.lanes
     if lanes.width == 1:
@@ -231,7 +231,7 @@ def _any(condition: Num) -> str:
     return lanes.text.define(f"call {callee}({ty} {condition.reg.name})")
 
 
-def on_numbers(function: Callable[..., Num]) -> Callable[..., Reg]:
+def on_numbers(function: Callable[..., Vec]) -> Callable[..., Reg]:
     """Turn a function on Nums into one on registers, `f(e, x)`; it is strict whatever `e` is."""
 
     @wraps(function)
@@ -241,7 +241,7 @@ def on_numbers(function: Callable[..., Num]) -> Callable[..., Reg]:
             types = ", ".join(str(a.dtype) for a in args)
             raise TypeError(f"{function.__name__}: vector math is for float32 or float64, all alike, not ({types}); convert them first")
         strict = Lanes(e.text, e.width, strict=True)
-        return function(*(Num(strict, a) for a in args)).reg
+        return function(*(Vec(strict, a) for a in args)).reg
 
     return on_registers
 
@@ -249,7 +249,7 @@ def on_numbers(function: Callable[..., Num]) -> Callable[..., Reg]:
 # ---- polynomials and error-free transformations
 
 
-def horner(x: Num, coefficients: Sequence[float]) -> Num:
+def horner(x: Vec, coefficients: Sequence[float]) -> Vec:
     """The polynomial with these coefficients, constant term first."""
     out = x.like(coefficients[-1])
     for c in coefficients[-2::-1]:
@@ -257,9 +257,9 @@ def horner(x: Num, coefficients: Sequence[float]) -> Num:
     return out
 
 
-def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
+def polynomial(x: Vec, coefficients: Sequence[float]) -> Vec:
     """Like `horner`, but by halves (Estrin's scheme): the latency grows with the logarithm of the degree, at the cost of a few products."""
-    terms: list[Num | float] = list(coefficients)
+    terms: list[Vec | float] = list(coefficients)
     power = x
     while len(terms) > 1:
         pairs = [power.like(b).mad(power, a) if isinstance(b, float) else b.mad(power, a) for a, b in zip(terms[::2], terms[1::2])]
@@ -269,25 +269,25 @@ def polynomial(x: Num, coefficients: Sequence[float]) -> Num:
     return x.like(out) if isinstance(out, float) else out
 
 
-def halves(x: Num, square: Num, coefficients: Sequence[float]) -> Num:
+def halves(x: Vec, square: Vec, coefficients: Sequence[float]) -> Vec:
     """Like `horner`, but as two polynomials of x², which is given: half of the latency and no other products."""
     return horner(square, coefficients[1::2]).mad(x, horner(square, coefficients[::2]))
 
 
-def fast_two_sum(a: Num, b: Num) -> tuple[Num, Num]:
+def fast_two_sum(a: Vec, b: Vec) -> tuple[Vec, Vec]:
     """a + b exactly, as a rounded sum and its error; needs |a| >= |b| or a = 0."""
     total = a + b
     return total, b - (total - a)
 
 
-def two_sum(a: Num, b: Num) -> tuple[Num, Num]:
+def two_sum(a: Vec, b: Vec) -> tuple[Vec, Vec]:
     """a + b exactly, as a rounded sum and its error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
-def divide(n: Num, n_low: Num, d: Num, d_low: Num) -> Num:
+def divide(n: Vec, n_low: Vec, d: Vec, d_low: Vec) -> Vec:
     """(n + n_low) / (d + d_low) with little more than one rounding; the low parts are a few ULP of the high parts."""
     reciprocal = 1.0 / d
     quotient = n * reciprocal

@@ -9,12 +9,12 @@ from adjit.ir.types import F32, F64
 from . import coefficients as C
 from .exponentials import EXP_RANGE, exp_pair, exp_times, powers_of_two, reduce_by_ln2
 from .logarithms import split_exponent
-from .numbers import Num, fast_two_sum, horner, on_numbers, polynomial
+from .numbers import Vec, fast_two_sum, horner, on_numbers, polynomial
 
 INF, NAN = math.inf, math.nan
 
 
-def _log_pair(x: Num) -> tuple[Num, Num]:
+def _log_pair(x: Vec) -> tuple[Vec, Vec]:
     """log(x) as an unevaluated sum with a relative error below 2**-62, for finite x > 0 in float64."""
     k, m = split_exponent(x)
     denominator, denominator_low = fast_two_sum(x.like(1.0), m)
@@ -39,7 +39,7 @@ def _log_pair(x: Num) -> tuple[Num, Num]:
     return fast_two_sum(total, low)
 
 
-def _power_short(a: Num, b: Num) -> Num:
+def _power_short(a: Vec, b: Vec) -> Vec:
     """a ** b of float64 lanes to the digits of float32, limited to its range and somewhat more; a is normal and positive."""
     root_half = a.format.root_half
     above = a.bits() - root_half
@@ -53,12 +53,12 @@ def _power_short(a: Num, b: Num) -> Num:
     return exp_times(reduced.r, reduced.power(), C.EXP_WIDE)
 
 
-def _power_wide(a: Num, b: Num) -> Num:
+def _power_wide(a: Vec, b: Vec) -> Vec:
     """a ** b of float32 lanes, computed in float64, where their subnormals are normal; a is finite and positive."""
     return _power_short(a.convert(F64), b.convert(F64)).convert(F32)
 
 
-def _power(a: Num, b: Num) -> Num:
+def _power(a: Vec, b: Vec) -> Vec:
     """a ** b of float64 lanes; a is finite and positive."""
     log_high, log_low = _log_pair(a)
     product = b * log_high
@@ -72,7 +72,7 @@ def _power(a: Num, b: Num) -> Num:
 
 
 @on_numbers
-def pow(a: Num, b: Num) -> Num:
+def pow(a: Vec, b: Vec) -> Vec:
     """a ** b with the special cases of C99 (F.9.4.4)."""
     magnitude = abs(a)
     value = _power_wide(magnitude, b) if a.reg.dtype == F32 else _power(magnitude, b)
@@ -92,13 +92,13 @@ def pow(a: Num, b: Num) -> Num:
 
 
 @on_numbers
-def pow_short(a: Num, b: Num) -> Num:
+def pow_short(a: Vec, b: Vec) -> Vec:
     """a ** b in float64, for results that are rounded to float32."""
     return _power_short(a, b)
 
 
 @on_numbers
-def cbrt(x: Num) -> Num:
+def cbrt(x: Vec) -> Vec:
     """The cube root, with the sign of x; accurate to slightly more than one rounding.
 
     x = 2**(3 q + j) m with j of -1, 0 or 1: a polynomial approximates the root of m, and one step of Halley's method refines that of a =

@@ -17,7 +17,7 @@ from adjit.ir.types import F32, F64, I32, I64
 
 from ..llvm.lanes import Lanes, Reg, Text
 from . import coefficients as C
-from .numbers import Num, divide, fast_two_sum, horner, on_numbers, polynomial, rarely, two_sum
+from .numbers import Vec, divide, fast_two_sum, horner, on_numbers, polynomial, rarely, two_sum
 
 INF = math.inf
 
@@ -28,20 +28,20 @@ HUGE = {F32: 2.0**17, F64: 2.0**30}
 class _Reduced(NamedTuple):
     """x = q π/2 + r + low with |r| slightly above π/4 at most; only the lowest two bits of `quadrant`, the bits of q, are significant."""
 
-    r: Num
-    quadrant: Num
-    low: Num | None = None  # only on demand
+    r: Vec
+    quadrant: Vec
+    low: Vec | None = None  # only on demand
 
-    def sign(self, offset: int) -> Num:
+    def sign(self, offset: int) -> Vec:
         """The sign bit that the quadrant contributes to sin(x) (offset 0) or cos(x) (offset 1)."""
         width = self.r.reg.dtype.itemsize * 8
         return ((self.quadrant + offset) & 2) << (width - 2)
 
-    def odd(self, offset: int) -> Num:
+    def odd(self, offset: int) -> Vec:
         return ((self.quadrant + offset) & 1).ne(0)
 
 
-def _reduce(x: Num, with_low: bool = False) -> _Reduced:
+def _reduce(x: Vec, with_low: bool = False) -> _Reduced:
     """Reduce x >= 0; NaN if x is infinite or NaN."""
     dtype, magic = x.reg.dtype, x.format.magic
     first, second, third = C.HALF_PI[dtype]
@@ -56,12 +56,12 @@ def _reduce(x: Num, with_low: bool = False) -> _Reduced:
     return _unless_huge(x, _Reduced(r, shifted.bits(), low))
 
 
-def _unless_huge(x: Num, fast: _Reduced) -> _Reduced:
+def _unless_huge(x: Vec, fast: _Reduced) -> _Reduced:
     """`fast`, replaced in the lanes where x is huge."""
     limit = HUGE[x.reg.dtype]
     huge = x.gt(limit)  # or infinite, which is not worth a comparison here
 
-    def reduced() -> list[Num]:
+    def reduced() -> list[Vec]:
         finite = x.lt(INF)  # the fast path already turns infinities into NaN
         # lanes that are not huge, and infinities, would read outside the table
         parts = _call_reduction((huge & finite).choose(x, limit))
@@ -70,7 +70,7 @@ def _unless_huge(x: Num, fast: _Reduced) -> _Reduced:
     return _Reduced(*rarely(huge, [part for part in fast if part is not None], reduced))
 
 
-def _call_reduction(x: Num) -> _Reduced:
+def _call_reduction(x: Vec) -> _Reduced:
     """Reduce huge x by the out-of-line function, passing lanes through the stack: one function serves every width."""
     lanes, text = x.lanes, x.lanes.text
     text.declares.add(_two_over_pi())
@@ -80,7 +80,7 @@ def _call_reduction(x: Num) -> _Reduced:
     text.put(f"store {lanes.type(F64)} {x.convert(F64).reg.name}, ptr {slots[0]}")
     text.put(f"call void @adjit.reduce_half_pi({', '.join(f'ptr {slot}' for slot in slots)}, i64 {lanes.width})")
     loads = [Reg(text.define(f"load {lanes.type(kind)}, ptr {slot}"), kind) for slot, kind in zip(slots, kinds, strict=True)]
-    r, quadrant, low = (Num(lanes, reg) for reg in loads)
+    r, quadrant, low = (Vec(lanes, reg) for reg in loads)
     if x.reg.dtype == F64:
         return _Reduced(r, quadrant, low)
     short = r.convert(F32)
@@ -130,7 +130,7 @@ def _reduction(target: Target) -> frozenset[str]:
     e = Lanes(text, strict=True)
     for i in range(4):
         piece = define(f"trunc i128 {define(f'lshr i128 {fraction}, {96 - 32 * i}')} to i32")
-        pieces.append(Num(e, Reg(define(f"{'uitofp' if i else 'sitofp'} i32 {piece} to double"), F64)) * 2.0 ** (-30 - 32 * i))
+        pieces.append(Vec(e, Reg(define(f"{'uitofp' if i else 'sitofp'} i32 {piece} to double"), F64)) * 2.0 ** (-30 - 32 * i))
     high, error = fast_two_sum(pieces[0], pieces[1])
     high, rest = fast_two_sum(high, pieces[2] + pieces[3])
     error = error + rest
@@ -161,7 +161,7 @@ def _reduction(target: Target) -> frozenset[str]:
 # ---- sin, cos, tan
 
 
-def _sin_or_cos(reduced: _Reduced, offset: int) -> Num:
+def _sin_or_cos(reduced: _Reduced, offset: int) -> Vec:
     r = reduced.r
     dtype = r.reg.dtype
     z = r * r
@@ -171,17 +171,17 @@ def _sin_or_cos(reduced: _Reduced, offset: int) -> Num:
 
 
 @on_numbers
-def sin(x: Num) -> Num:
+def sin(x: Vec) -> Vec:
     return _sin_or_cos(_reduce(abs(x)), 0).negated_if(x.sign_bit())
 
 
 @on_numbers
-def cos(x: Num) -> Num:
+def cos(x: Vec) -> Vec:
     return _sin_or_cos(_reduce(abs(x)), 1)
 
 
 @on_numbers
-def tan(x: Num) -> Num:
+def tan(x: Vec) -> Vec:
     """sin / cos or -cos / sin, depending on the quadrant, each as an unevaluated sum."""
     reduced = _reduce(abs(x), with_low=True)
     r, quadrant, low = reduced
@@ -202,7 +202,7 @@ def tan(x: Num) -> Num:
 # ---- inverses
 
 
-def _asin_core(size: Num) -> tuple[Num, Num, Num]:
+def _asin_core(size: Vec) -> tuple[Vec, Vec, Vec]:
     """Whether size < 1/2, and s with the remainder of asin(s), where s is `size`, or sqrt((1 - size) / 2) for larger sizes."""
     direct = size.lt(0.5)
     z = direct.choose(size * size, (1.0 - size) * 0.5)
@@ -211,7 +211,7 @@ def _asin_core(size: Num) -> tuple[Num, Num, Num]:
 
 
 @on_numbers
-def asin(x: Num) -> Num:
+def asin(x: Vec) -> Vec:
     direct, s, rest = _asin_core(abs(x))
     high, low, _ = C.HALF_PI[x.reg.dtype]
     total, error = fast_two_sum(s.like(high), s * -2.0)
@@ -220,7 +220,7 @@ def asin(x: Num) -> Num:
 
 
 @on_numbers
-def acos(x: Num) -> Num:
+def acos(x: Vec) -> Vec:
     direct, s, rest = _asin_core(abs(x))
     high, low, _ = C.HALF_PI[x.reg.dtype]
     middle = high - (s.copysign(x) + (rest.copysign(x) - low))
@@ -229,7 +229,7 @@ def acos(x: Num) -> Num:
     return direct.choose(middle, x.lt(0.0).choose(far, double))
 
 
-def _atan_ratio(y: Num, x: Num, negative: Num | None) -> Num:
+def _atan_ratio(y: Vec, x: Vec, negative: Vec | None) -> Vec:
     """The angle of (x, y) for finite x, y >= 0 that are not both 0, or of (-x, y) where `negative`."""
     dtype = x.reg.dtype
     steep = y.gt(x)
@@ -251,13 +251,13 @@ def _atan_ratio(y: Num, x: Num, negative: Num | None) -> Num:
 
 
 @on_numbers
-def atan(x: Num) -> Num:
+def atan(x: Vec) -> Vec:
     # 2**60 serves as infinity, and keeps the quotient from becoming 0 / 0 or inf / inf
     return _atan_ratio(abs(x).clamp(None, 2.0**60), x.like(1.0), None).copysign(x)
 
 
 @on_numbers
-def atan2(y: Num, x: Num) -> Num:
+def atan2(y: Vec, x: Vec) -> Vec:
     form = x.format
     rise, run = abs(y), abs(x)
     # their sum must not overflow; what underflows here is negligible compared with the other

@@ -212,7 +212,7 @@ class Trunc(Unary):
 # ---- maximum and minimum
 
 
-class Extremum(Binary, abstract=True):
+class BinaryExtremum(Binary, abstract=True):
     """One of two operands; NaN propagates. In a tie the first operand is selected, and so is its derivative."""
 
     predicate: ClassVar[str]
@@ -233,7 +233,7 @@ class Extremum(Binary, abstract=True):
         return emit.select(taken, a, b)
 
 
-class Maximum(Extremum):
+class Maximum(BinaryExtremum):
     """The larger of a and b."""
 
     numpy = "np.maximum({}, {})"
@@ -246,7 +246,7 @@ class Maximum(Extremum):
         return a >= b
 
 
-class Minimum(Extremum):
+class Minimum(BinaryExtremum):
     """The smaller of a and b."""
 
     numpy = "np.minimum({}, {})"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 
-class Part(Unary, abstract=True):
+class ComplexPart(Unary, abstract=True):
     """A real number of a complex one."""
 
     kinds = "c"
@@ -41,7 +41,7 @@ class Part(Unary, abstract=True):
         return apply(self, d)
 
 
-class Real(Part):
+class Real(ComplexPart):
     """The real part."""
 
     numpy = "{}.real"
@@ -53,7 +53,7 @@ class Real(Part):
         return cast(d, args[0].type.dtype)
 
 
-class Imag(Part):
+class Imag(ComplexPart):
     """The imaginary part."""
 
     numpy = "{}.imag"

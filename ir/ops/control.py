@@ -75,7 +75,7 @@ class Checkpoint(Region):
         return batching.shared(stmt)
 
 
-class Loop(Region, abstract=True):
+class LoopRegion(Region, abstract=True):
     """The last block is the body. Each value that it saves becomes one stack, in results after the carries."""
 
     checkpoint: str | int
@@ -110,7 +110,7 @@ class Loop(Region, abstract=True):
 
 
 @with_attributes
-class For(Loop):
+class For(LoopRegion):
     """`%r = for %k in %start..%stop carry (%c = %init) { ... yield %next }`: k counts up by one. args: start, stop, *init.
 
     `checkpoint` bounds the memory that reverse mode uses.
@@ -142,7 +142,7 @@ class For(Loop):
 
 
 @with_attributes
-class While(Loop):
+class While(LoopRegion):
     """`%r = while carry (%c = %init) { ... cond %p } do { ... yield %next }`. args: *init; blocks: condition, body."""
 
     checkpoint: str | int = "none"

@@ -161,14 +161,14 @@ class ColumnTransforms:
 
         def one(i: Reg, memory: Window, table: Window, *windows: Window) -> None:
             o, w, *f = (v.at(i) for v in windows)
-            Block(self, o, w, memory, table, [v.transposed(1, 2, 0) for v in f]).transform()
+            ColumnBlock(self, o, w, memory, table, [v.transposed(1, 2, 0) for v in f]).transform()
 
         k.each(count, work, one, memory, table, *cut)
         rest = self.columns % width
         if rest:
             o, w = (v.slice(0, count * width, rest) for v in (out, x))
             here = memory.at(k.scalar.const(I64, 0)) if memory is self.memory else memory
-            Block(self, o, w, here.slice(2, 0, rest), table, [f.slice(2, count * width, rest) for f in factors]).transform()
+            ColumnBlock(self, o, w, here.slice(2, 0, rest), table, [f.slice(2, count * width, rest) for f in factors]).transform()
 
 
 class Direct:
@@ -277,13 +277,13 @@ class TwoStepsOfColumns:
         with k.loop(b) as j:
             column, result = x.sliding(1, b, 1, a, b).transposed(1, 0, 2, 3).at(j), between.transposed(2, 3, 1, 0).at(j)
             factor = factors.transposed(2, 0, 1).at(j).sliding(1, a, 1, width, 0)
-            Block(self.steps[0], result, column, memory, first, [factor]).transform()
+            ColumnBlock(self.steps[0], result, column, memory, first, [factor]).transform()
         with k.loop(a) as i:
             row, result = between.transposed(1, 3, 2, 0).at(i), out.sliding(1, a, 1, b, a).transposed(1, 0, 2, 3).at(i)
-            Block(self.steps[1], result, row, other, second, []).transform()
+            ColumnBlock(self.steps[1], result, row, other, second, []).transform()
 
 
-class Block:
+class ColumnBlock:
     """The transform of a few columns, in six buffers [n, columns]: two pairs for the passes, one pair around them."""
 
     def __init__(self, of: ColumnTransforms, out: Window, x: Window, memory: Window, table: Window, factors: Sequence[Window]) -> None:
@@ -370,7 +370,7 @@ class Block:
         if self.n % side:
             k.copy(*(w.slice(0, count * side, self.n % side) for w in (target, source)))
 
-    def stage(self, stage: Stage, target: Sequence[Window], source: Sequence[Window], is_last: bool) -> None:
+    def stage(self, stage: TransformPass, target: Sequence[Window], source: Sequence[Window], is_last: bool) -> None:
         r, m, s, at = stage
         index = [self.k.scalar.const(I64, j) for j in range(r)]
         sources = [w.sliding(0, r, m * s, m * s).sliding(1, m, s, s) for w in source]
@@ -412,7 +412,7 @@ def taken(parts: Iterator[Reg], count: int) -> list[tuple[Reg, Reg]]:
 # ---- passes and their roots of unity
 
 
-class Stage(NamedTuple):
+class TransformPass(NamedTuple):
     """A pass: x[r, m, s] to y[m, r, s], with roots of unity of r * m from `at` on in the table."""
 
     r: int
@@ -422,12 +422,12 @@ class Stage(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def passes(n: int) -> tuple[Stage, ...]:
+def passes(n: int) -> tuple[TransformPass, ...]:
     """The passes of a transform of n, the larger factors first."""
     out, s, at = [], 1, 0
     for r in factors_of(n):
         m = n // (r * s)
-        out.append(Stage(r, m, s, at))
+        out.append(TransformPass(r, m, s, at))
         at += (r - 1) * m if m > 1 else 0
         s *= r
     return tuple(out)

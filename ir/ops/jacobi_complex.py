@@ -15,17 +15,17 @@ from .reduce import Sum
 from .triangle import spread
 
 
-class Parts(NamedTuple):
+class ComplexWindows(NamedTuple):
     """Windows of the real and imaginary parts."""
 
     re: Window
     im: Window
 
-    def at(self, *index: Reg) -> Parts:
-        return Parts(self.re.at(*index), self.im.at(*index))
+    def at(self, *index: Reg) -> ComplexWindows:
+        return ComplexWindows(self.re.at(*index), self.im.at(*index))
 
-    def transposed(self, *axes: int) -> Parts:
-        return Parts(self.re.transposed(*axes), self.im.transposed(*axes))
+    def transposed(self, *axes: int) -> ComplexWindows:
+        return ComplexWindows(self.re.transposed(*axes), self.im.transposed(*axes))
 
 
 class Turning:
@@ -46,7 +46,7 @@ class Turning:
         self.k.store(self.im, emit.select(none, emit.like(size, 0.0), emit.neg(emit.fdiv(im, safe))), self.zero)
         self.rotation.choose(app, aqq, size)
 
-    def turn(self, p: Parts, q: Parts, conjugated: bool = False) -> None:
+    def turn(self, p: ComplexWindows, q: ComplexWindows, conjugated: bool = False) -> None:
         """Multiply row q by the phase, or its conjugate, and rotate."""
         (size,) = q.re.type.shape
 
@@ -62,21 +62,21 @@ class Turning:
         self.k.reduce(Sum((0,)), lambda emit, x, y: emit.mul(x, y), self.sums, [x, y])
         return self.k.load(self.sums, self.zero)
 
-    def product(self, x: Parts, y: Parts) -> tuple[Reg, Reg]:
+    def product(self, x: ComplexWindows, y: ComplexWindows) -> tuple[Reg, Reg]:
         """The parts of the sum of conj(x) y."""
         emit = self.k.scalar
         re = emit.add(self.real_product(x.re, y.re), self.real_product(x.im, y.im))
         return re, emit.sub(self.real_product(x.re, y.im), self.real_product(x.im, y.re))
 
-    def square(self, x: Parts) -> Reg:
+    def square(self, x: ComplexWindows) -> Reg:
         return self.k.scalar.add(self.real_product(x.re, x.re), self.real_product(x.im, x.im))
 
 
-def scratch(k: Loops, dtype: DType, *shape: int) -> Parts:
-    return Parts(*(k.scratch(TensorType(dtype, shape)) for _ in range(2)))
+def scratch(k: Loops, dtype: DType, *shape: int) -> ComplexWindows:
+    return ComplexWindows(*(k.scratch(TensorType(dtype, shape)) for _ in range(2)))
 
 
-def unit_vectors(k: Loops, dtype: DType, n: int) -> Parts:
+def unit_vectors(k: Loops, dtype: DType, n: int) -> ComplexWindows:
     out = scratch(k, dtype, n, n)
     unit(k, out.re)
     k.fill(out.im, 0.0)
@@ -140,7 +140,7 @@ def unitary_by_rotations(k: Loops, out: Window, re: Window, im: Window) -> None:
         k.copy(left.at(place).slice(0, m, m), columns.im.at(i))
 
 
-def complete(k: Loops, rows: Parts, turning: Turning) -> None:
+def complete(k: Loops, rows: ComplexWindows, turning: Turning) -> None:
     """Replace rows that are zero by others, orthonormal to all: the unit vector that the rows cover least, made orthogonal twice."""
     emit, (n, m), dtype, zero = k.scalar, rows.re.type.shape, rows.re.type.dtype, turning.zero
     best, place = k.scratch(TensorType(dtype, (1,))), k.scratch(TensorType(I64, (1,)))

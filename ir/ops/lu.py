@@ -10,7 +10,7 @@ from ..errors import DTypeError, ShapeError
 from ..types import I64, DType, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
 from .reduce import Max, Min
-from .triangle import Cut, Triangles, part, spread, take_product
+from .triangle import RowBlocks, Triangles, part, spread, take_product
 
 __all__ = ["lu"]
 
@@ -85,7 +85,7 @@ class Elimination:
         self.around = max([n, *ends])
         self.room = k.scratch(TensorType(dtype, (self.around, self.around)))
         self.negative = k.scratch(TensorType(dtype, (self.group if in_groups else 0, self.around)))
-        self.panel, self.triangles = Panel(k, n, self.width, dtype), Triangles(k, self.width, n, dtype)
+        self.panel, self.triangles = EliminationPanel(k, n, self.width, dtype), Triangles(k, self.width, n, dtype)
 
     def run(self, matrix: Window, factors: Window, exchanges: Window) -> None:
         k, n = self.k, self.n
@@ -153,18 +153,18 @@ def by_height(sizes: Sequence[int], n: int, starts: Sequence[int]) -> list[tuple
     return list(heights.items())
 
 
-def eliminated(n: int) -> Cut:
+def eliminated(n: int) -> RowBlocks:
     """n columns in blocks for elimination."""
     width = n if n <= UNCUT else next(width for most, width in WIDTHS if n <= most)
     count = -(-n // width) - 1
-    return Cut(width, count, n - width * count)
+    return RowBlocks(width, count, n - width * count)
 
 
 def heights(n: int) -> list[int]:
     return [n * part // HEIGHTS for part in range(1, HEIGHTS + 1)]
 
 
-class Panel:
+class EliminationPanel:
     """Elimination in a block of columns, in a copy whose columns are contiguous, each padded with zeros to whole vectors and more.
 
     So the elements after a position known at run time are a window of fixed size, and loops need no remainder code.

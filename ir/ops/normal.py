@@ -16,7 +16,7 @@ from ..types import F32, F64, I32, I64, U32, U64, DType
 from .base import Emitter, Reg
 
 
-class Format(NamedTuple):
+class QuantileFormat(NamedTuple):
     """A floating-point format, the integers of its width, and the approximations that suffice for it."""
 
     unsigned: DType
@@ -32,7 +32,7 @@ SPLIT = 0.375
 TAIL = 1.4375
 
 FORMATS = {
-    F32: Format(
+    F32: QuantileFormat(
         U32, I32, 23, 0x3F3504F3,
         (0.6666666655409388, 0.4000012208751283, 0.28550798323807497, 0.23330977317355864),
         (
@@ -44,7 +44,7 @@ FORMATS = {
             (1.0, 1.1601968125286806, 0.3931082041658356, 0.035458917511980416),
         ),
     ),
-    F64: Format(
+    F64: QuantileFormat(
         U64, I64, 52, 0x3FE6A09E667F3BCD,
         (0.6666666666666666, 0.4000000000000088, 0.2857142857080198, 0.22222222392046365,
          0.18181795607830878, 0.1538624131364559, 0.13268733312181769, 0.13087012941228565),
@@ -95,7 +95,7 @@ def normal_table(dtype: DType) -> tuple[Any, ...]:
     return form.fraction, form.root_half, SPLIT, TAIL, tuple(form.logarithm), form.centre, form.tail
 
 
-def logarithm(emit: Emitter, x: Reg, form: Format) -> Reg:
+def logarithm(emit: Emitter, x: Reg, form: QuantileFormat) -> Reg:
     """log(x) for normal x well away from 1: x = 2**k * f with f between sqrt(1/2) and sqrt(2), and log(f) = 2 atanh(s)."""
     bits = emit.bitcast(x, form.signed)
     shift = emit.const(form.signed, form.fraction)

@@ -61,7 +61,7 @@ def joined(z: Pair) -> Operand:
     return z.whole if isinstance(z, Parted) else apply(Interleave(), z.re, z.im)
 
 
-class Limits(NamedTuple):
+class FloatLimits(NamedTuple):
     """Of a dtype: arguments up to which exp is finite, and from which tanh is 1; scales for squares that would over- or underflow."""
 
     exp: float
@@ -73,11 +73,11 @@ class Limits(NamedTuple):
     near: float  # beyond this magnitude, 1 + z is z
 
 
-DOUBLE = Limits(709.0, 22.0, 375.0, 2.0**1019, 2.0**-1000, 2.0**108, 2.0**28)
-SINGLE = Limits(88.0, 11.0, 52.0, 2.0**123, 2.0**-100, 2.0**48, 2.0**13)
+DOUBLE = FloatLimits(709.0, 22.0, 375.0, 2.0**1019, 2.0**-1000, 2.0**108, 2.0**28)
+SINGLE = FloatLimits(88.0, 11.0, 52.0, 2.0**123, 2.0**-100, 2.0**48, 2.0**13)
 
 
-def limits(x: Operand) -> Limits:
+def limits(x: Operand) -> FloatLimits:
     return SINGLE if x.type.dtype == F32 else DOUBLE
 
 

@@ -87,12 +87,12 @@ class Select(Op):
             Argsort(x.type.rank - 1, self.descending).lower(k, positions, x)
             k.copy(out, positions.slice(x.type.rank - 1, n - self.count if self.last else 0, self.count))
             return
-        selection = Selection(k, n, self.count, self.last, self.descending, x.type.dtype)
+        selection = RowSelection(k, n, self.count, self.last, self.descending, x.type.dtype)
         with nest(k, lines) as line:
             selection.find(out.at(*line), x.at(*line))
 
 
-class Selection:
+class RowSelection:
     """A selection from rows of n elements, and its scratch memory. Keys are larger the sooner an element is selected."""
 
     def __init__(self, k: Loops, n: int, count: int, last: bool, descending: bool, dtype: DType) -> None:

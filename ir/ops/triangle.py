@@ -15,7 +15,7 @@ UNCUT = 48  # rows: up to here, a single block
 BLOCKS = ((160, 24), (1500, 32), (1 << 62, 64))  # rows of a triangle, up to which blocks have this many rows
 
 
-class Cut(NamedTuple):
+class RowBlocks(NamedTuple):
     """Rows of a triangle: `full` blocks of `width` rows, then `last` rows, at least one."""
 
     width: int
@@ -23,14 +23,14 @@ class Cut(NamedTuple):
     last: int
 
 
-def cut(n: int) -> Cut:
+def cut(n: int) -> RowBlocks:
     """n rows in blocks of about equal sizes, in which vectors fit."""
     if n <= UNCUT:
-        return Cut(n, 0, n)
+        return RowBlocks(n, 0, n)
     even = -(-n // -(-n // next(rows for most, rows in BLOCKS if n <= most)))
     width = -(-even // 8) * 8
     count = -(-n // width) - 1
-    return Cut(width, count, n - width * count)
+    return RowBlocks(width, count, n - width * count)
 
 
 class Triangles:

@@ -16,7 +16,7 @@ from adjit.ir.builder import Builder
 from adjit.ir.errors import AdjitError
 from adjit.ir.func import Block, Stmt, Value
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.control import For, If, Loop, While
+from adjit.ir.ops.control import For, If, LoopRegion, While
 from adjit.ir.types import BOOL, F64, I64, TensorType
 
 INDEX, VERDICT = TensorType(I64), TensorType(BOOL)
@@ -28,7 +28,7 @@ def segmented(stmt: Stmt) -> Stmt:
 
     A loop that saves values is left unchanged: whether to bound its memory was decided when it was first differentiated.
     """
-    assert isinstance(stmt.op, Loop)
+    assert isinstance(stmt.op, LoopRegion)
     how = stmt.op.checkpoint
     if not stmt.op.has_schedule():
         expected = '"none", "sqrt", "binomial" or a number of iterations'

@@ -25,7 +25,7 @@ from adjit.ir.types import StackType
 from ..rewrite import Renaming, happens_once, operands_read
 
 
-class Choice(NamedTuple):
+class RecomputeChoice(NamedTuple):
     keep: list[Value]
     again: list[Stmt]  # in order; their operands are stored, recomputed, or available anyway
 
@@ -40,7 +40,9 @@ def is_cheap(stmt: Stmt) -> bool:
     return op.is_constant or op.reads_rows or (op.only_moves and op.in_place is None)
 
 
-def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand: Sequence[Value] = (), may_keep: bool = True) -> Choice:
+def choose(
+    needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand: Sequence[Value] = (), may_keep: bool = True
+) -> RecomputeChoice:
     """Choose what to store of `block`, whose statements are now `stmts`, and what to recompute, in order to have `needs`.
 
     Values `at_hand`, and those from outside, cost nothing; the block's other parameters have to be stored. If `may_keep` is false,
@@ -51,9 +53,9 @@ def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand:
     maker = {id(r): stmt for stmt in stmts for r in stmt.results if id(r) not in there}
     needed, forced = _forced(needs, maker, params, may_keep)
     if not may_keep:
-        return Choice([], [s for s in stmts if id(s) in forced])
+        return RecomputeChoice([], [s for s in stmts if id(s) in forced])
     invariant = _independent(stmts, {id(p) for p in block.params}) if block.params else set()  # loop-invariant statements
-    cut = _Cut()
+    cut = _MinimumCut()
     seen: set[int] = set()
     pending = [v for v in needed if id(v) in params or id(v) in maker]
     for value in pending:
@@ -76,7 +78,7 @@ def choose(needs: Iterable[Value], block: Block, stmts: Sequence[Stmt], at_hand:
                 pending.append(operand)
     keep = cut.minimum()
     kept = {id(v) for v in keep}
-    return Choice(keep, _closure(needed, stmts, maker, kept, forced))
+    return RecomputeChoice(keep, _closure(needed, stmts, maker, kept, forced))
 
 
 def _forced(needs: Iterable[Value], maker: dict[int, Stmt], params: set[int], may_keep: bool) -> tuple[list[Value], set[int]]:
@@ -126,7 +128,7 @@ def _closure(needed: Iterable[Value], stmts: Sequence[Stmt], maker: dict[int, St
     return [s for s in stmts if id(s) in again]
 
 
-class _Cut:
+class _MinimumCut:
     """A minimum cut of values, by augmenting paths. A value is a pair of nodes joined by an edge with the value's weight."""
 
     SOURCE, SINK = 0, 1

@@ -34,7 +34,7 @@ from adjit.ir.types import TensorType
 from ..memory.in_place import is_stack
 from ..rewrite import like
 from ..simplify.dce import eliminate_dead_code
-from ..simplify.trips import Position, Sizes, Trips, known_trips, positions
+from ..simplify.trips import AffinePosition, CounterRange, Sizes, known_trips, positions
 
 MAX_WORK = 1 << 24  # multiplications per iteration: larger products are just as fast inside the loop
 MAX_BYTES = 1 << 26  # of an array that is stored for a product outside
@@ -74,11 +74,11 @@ class _Rows(NamedTuple):
     """An array with a row for each iteration, available after the loop, and the row that belongs to an iteration."""
 
     array: Operand
-    at: Position
+    at: AffinePosition
 
 
 class _LiftedLoop:
-    def __init__(self, stmt: Stmt, trips: Trips, sizes: Sizes, lengths: dict[int, int], used: set[int]) -> None:
+    def __init__(self, stmt: Stmt, trips: CounterRange, sizes: Sizes, lengths: dict[int, int], used: set[int]) -> None:
         self.used = used
         self.stmt = stmt
         self.trips = trips
@@ -91,7 +91,7 @@ class _LiftedLoop:
         self.inside = {*self.makers, *map(id, self.body.params)}
         self.uses = Counter(map(id, self.body.uses()))
         self.positions = positions(self.body, sizes)
-        self.kept: dict[tuple[int, Position], tuple[Value, Operand, _Rows]] = {}  # values of the body that new carries collect
+        self.kept: dict[tuple[int, AffinePosition], tuple[Value, Operand, _Rows]] = {}  # values of the body that new carries collect
         self.before, self.after = Builder(), Builder()
         self.lifted = False
 
@@ -201,7 +201,7 @@ class _LiftedLoop:
         self.kept[id(x), rows.at] = (x, index, rows)
         return rows
 
-    def _scattered(self, slot: int, maker: Stmt) -> Position | None:
+    def _scattered(self, slot: int, maker: Stmt) -> AffinePosition | None:
         """The row that an iteration writes, if the carry consists of nothing but what all iterations have written."""
         carry, following = self.carries[slot], self.body.results[slot]
         at = self.positions.get(id(maker.args[2]))
@@ -252,14 +252,14 @@ class _LiftedLoop:
     def _pair(self, a: Operand, b: Operand) -> tuple[Operand, Operand] | None:
         """The rows of both, in the same order."""
         lying = [rows.at for rows in (self.rows(a), self.rows(b)) if rows is not None]
-        for at in (*lying, Position(1, -self.trips.first)):
+        for at in (*lying, AffinePosition(1, -self.trips.first)):
             index = self._index(at)
             left, right = (self.rows(x, index) if index is not None else None for x in (a, b))
             if left is not None and right is not None:
                 return left.array, right.array
         return None
 
-    def _index(self, at: Position) -> Operand | None:
+    def _index(self, at: AffinePosition) -> Operand | None:
         """A value of the body that equals the position."""
         values = (self.counter, *(r for s in self.stmts for r in s.results))
         return next((v for v in values if self.positions.get(id(v)) == at), None)

@@ -16,10 +16,10 @@ from .cse import operand_key
 def check_once(func: Func) -> Func:
     if not func.block.contains(Indexing):
         return func
-    return func.replace(block=_Search(Bounds(func)).visit(func.block))
+    return func.replace(block=_CheckedSearch(Bounds(func)).visit(func.block))
 
 
-class _Search:
+class _CheckedSearch:
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
         self.known: set[object] = set()  # indices known to be within bounds at the current statement

@@ -29,7 +29,7 @@ Emit: TypeAlias = Callable[[Op, tuple[Operand, ...]], Operand]
 Guard: TypeAlias = Callable[[Operand], bool]
 
 
-class Name(NamedTuple):
+class PatternName(NamedTuple):
     name: str
 
     @property
@@ -51,7 +51,7 @@ class Apply(NamedTuple):
     args: tuple[Term, ...]
 
 
-Term: TypeAlias = Name | Number | Apply
+Term: TypeAlias = PatternName | Number | Apply
 
 
 class Rule(NamedTuple):
@@ -87,7 +87,7 @@ def _matches_args(call: Apply, stmt: Stmt, definitions: Mapping[int, Stmt], boun
 
 def _build(term: Term, bound: Bindings, type: TensorType, emit: Emit) -> Operand:
     """The operand that a replacement term denotes; `type` is the type of a number in this position."""
-    if isinstance(term, Name):
+    if isinstance(term, PatternName):
         return bound[term.name]
     if isinstance(term, Number):
         return Literal(term.value, type)
@@ -152,7 +152,7 @@ class RuleTable:
 
 
 def _may_match(term: Term, head: Head) -> bool:
-    if isinstance(term, Name):
+    if isinstance(term, PatternName):
         return not term.is_literal or head == LITERAL or isinstance(head, float)
     return head == (term.op if isinstance(term, Apply) else term.value)
 
@@ -198,7 +198,7 @@ def _take_term(tokens: list[str]) -> tuple[Term, list[str]]:
     if head[0] in "-0123456789":
         return Number(float(head)), rest
     if not rest or rest[0] != "(":
-        return Name(head), rest
+        return PatternName(head), rest
     args: list[Term] = []
     while rest[0] != ")":
         arg, rest = _take_term(rest[1:])
@@ -222,4 +222,4 @@ def _anonymous(term: Term) -> Any:
     """A term without its names, to tell whether exchanging two makes a difference."""
     if isinstance(term, Apply):
         return term.op, *map(_anonymous, term.args)
-    return term.is_literal if isinstance(term, Name) else term
+    return term.is_literal if isinstance(term, PatternName) else term

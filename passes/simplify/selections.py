@@ -20,7 +20,7 @@ from adjit.ir.types import TensorType
 from ..rewrite import Renaming, like, operands_read
 
 
-class Part(NamedTuple):
+class SelectedPositions(NamedTuple):
     """The first or last positions, `size` of them."""
 
     size: int
@@ -69,7 +69,7 @@ def _rewritten(block: Block, renaming: Renaming, kept: set[int]) -> list[Stmt]:
     return out
 
 
-def _used_part(sort: Stmt, axis: int, uses: dict[int, list[Stmt]], given: set[int], made: dict[int, Stmt]) -> Part | None:
+def _used_part(sort: Stmt, axis: int, uses: dict[int, list[Stmt]], given: set[int], made: dict[int, Stmt]) -> SelectedPositions | None:
     """The part of a sort's positions that is used; None if it is not at one of the ends, or not the same everywhere."""
     slices: list[Stmt] = []
     results = [sort.result]
@@ -86,13 +86,17 @@ def _used_part(sort: Stmt, axis: int, uses: dict[int, list[Stmt]], given: set[in
     return found.pop() if len(found) == 1 else None
 
 
-def _part(op: Slice, whole: TensorType, axis: int) -> Part | None:
+def _part(op: Slice, whole: TensorType, axis: int) -> SelectedPositions | None:
     """The part that a slice takes along an axis, if it takes everything along the others."""
     for a, (start, stop, step, size) in enumerate(zip(op.starts, op.stops, op.steps, whole.shape, strict=True)):
         if step != 1 or (a != axis and (start, stop) != (0, size)):
             return None
     start, stop, size = op.starts[axis], op.stops[axis], whole.shape[axis]
-    return Part(stop - start, start != 0) if 0 in (start, size - stop) and hint_of((stop - start) * RARE) <= hint_of(size) else None
+    return (
+        SelectedPositions(stop - start, start != 0)
+        if 0 in (start, size - stop) and hint_of((stop - start) * RARE) <= hint_of(size)
+        else None
+    )
 
 
 def _gathers_rows(gather: Stmt, sort: Stmt, along: int, made: dict[int, Stmt]) -> bool:

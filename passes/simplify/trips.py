@@ -18,19 +18,19 @@ INDEX = TensorType(I64)
 ZERO, ONE = Literal(0, INDEX), Literal(1, INDEX)
 
 
-class Position(NamedTuple):
+class AffinePosition(NamedTuple):
     """`sign * k + offset`, where k is the counter of a loop."""
 
     sign: int
     offset: int
 
-    def covers(self, trips: Trips, size: int) -> bool:
+    def covers(self, trips: CounterRange, size: int) -> bool:
         """Whether the iterations give each of 0 .. size-1 exactly once."""
         ends = [self.sign * k + self.offset for k in (trips.first, trips.last)]
         return trips.length == size and (ends == [0, size - 1] or ends == [size - 1, 0])
 
 
-class Trips(NamedTuple):
+class CounterRange(NamedTuple):
     """The values of a loop's counter: `length` consecutive integers."""
 
     first: int
@@ -69,19 +69,19 @@ COMPUTED: dict[type[Op], Callable[[int, int], int | None]] = {
 }
 
 
-def known_trips(stmt: Stmt, sizes: Sizes | None = None) -> Trips | None:
+def known_trips(stmt: Stmt, sizes: Sizes | None = None) -> CounterRange | None:
     """The values that a `for` counts through, if its bounds are literals, or sizes."""
     if not stmt.op.is_loop or not stmt.region.counters:
         return None
     start, stop = map((sizes or Sizes()).of, stmt.args[:2])
     if start is None or stop is None:
         return None
-    return Trips(start, stop - start if at_least(stop, start) else 0)
+    return CounterRange(start, stop - start if at_least(stop, start) else 0)
 
 
-def positions(body: Block, sizes: Sizes) -> dict[int, Position]:
+def positions(body: Block, sizes: Sizes) -> dict[int, AffinePosition]:
     """Values of a `for` loop's body, by id, that follow its counter up or down."""
-    out = {id(body.params[0]): Position(1, 0)}
+    out = {id(body.params[0]): AffinePosition(1, 0)}
     for stmt in body.stmts:
         sizes.note(stmt)
         if not isinstance(stmt.op, Add | Sub) or stmt.result.type != INDEX:
@@ -90,10 +90,10 @@ def positions(body: Block, sizes: Sizes) -> dict[int, Position]:
         (a, b), (first, second) = stmt.args, map(sizes.of, stmt.args)
         if second is not None and id(a) in out:
             sign, offset = out[id(a)]
-            out[id(stmt.result)] = Position(sign, offset - second if minus else offset + second)
+            out[id(stmt.result)] = AffinePosition(sign, offset - second if minus else offset + second)
         elif first is not None and id(b) in out:
             sign, offset = out[id(b)]
-            out[id(stmt.result)] = Position(-sign if minus else sign, first - offset if minus else first + offset)
+            out[id(stmt.result)] = AffinePosition(-sign if minus else sign, first - offset if minus else first + offset)
     return out
 
 

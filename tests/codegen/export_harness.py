@@ -21,7 +21,7 @@ import pytest
 
 from adjit.codegen.export import targets
 from adjit.codegen.export.header import header
-from adjit.codegen.export.interface import C_TYPES, Interface, Slot, in_pairs
+from adjit.codegen.export.interface import C_TYPES, Interface, InterfaceSlot, in_pairs
 from adjit.codegen.export.javascript import script
 from adjit.codegen.export.program import object_code, program
 from adjit.codegen.export.wasm import module
@@ -184,7 +184,7 @@ class Batch:
         """A Func without variables."""
         made = program(OPTIMIZE.run(func, None, self.target), self.target)
         both = (("x", func.params), ("r", func.results))
-        slots = [[Slot(f"{kind}{k}", in_pairs(v.type)) for k, v in enumerate(values)] for kind, values in both]
+        slots = [[InterfaceSlot(f"{kind}{k}", in_pairs(v.type)) for k, v in enumerate(values)] for kind, values in both]
         interface = Interface(f"f{len(self.entries)}", tuple(slots[0]), (), tuple(slots[1]), made.errors, made.memory)
         self._add(Outside(func, made, interface, []), calls)
 

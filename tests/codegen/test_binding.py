@@ -46,7 +46,7 @@ def test_prototypes_are_those_of_llvmlite(name: str) -> None:
 
 def test_structures_are_those_of_llvmlite() -> None:
     theirs = [ffi.lib.LLVMPY_LLJIT_Link.argtypes[k]._type_ for k in (2, 4)]
-    for ours, other in zip((binding.Element, binding.Symbol), theirs, strict=True):
+    for ours, other in zip((binding.Element, binding.LinkName), theirs, strict=True):
         assert [each[1] for each in ours._fields_] == [each[1] for each in other._fields_]
 
 

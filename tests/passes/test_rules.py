@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from adjit.passes.simplify.rules import Apply, Name, Number, parse_rules
+from adjit.passes.simplify.rules import Apply, Number, PatternName, parse_rules
 from adjit.passes.simplify.simplify import GUARDS
 
-x, y, z = Name("x"), Name("y"), Name("z")
+x, y, z = PatternName("x"), PatternName("y"), PatternName("z")
 
 
 def patterns(line: str) -> list[Apply]:
@@ -21,7 +21,7 @@ def patterns(line: str) -> list[Apply]:
         ("add(x, 0) => x", [Apply("add", (x, Number(0.0))), Apply("add", (Number(0.0), x))]),
         ("add(x, x) => mul(x, 2)", [Apply("add", (x, x))]),
         ("mul(x, y) => mul(y, x)", [Apply("mul", (x, y))]),
-        ("mul(C, x) => mul(x, C)", [Apply("mul", (Name("C"), x)), Apply("mul", (x, Name("C")))]),
+        ("mul(C, x) => mul(x, C)", [Apply("mul", (PatternName("C"), x)), Apply("mul", (x, PatternName("C")))]),
         (
             "sub(x, mul(y, neg(z))) => add(x, mul(y, z))",
             [Apply("sub", (x, Apply("mul", each))) for each in ((y, Apply("neg", (z,))), (Apply("neg", (z,)), y))],

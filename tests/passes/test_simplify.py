@@ -22,7 +22,7 @@ from adjit.ir.ops.reduce import Max, Min, Sum
 from adjit.ir.ops.shape import Broadcast, Flip, Reshape, Slice, Transpose
 from adjit.ir.types import BOOL, DTYPES, F32, F64, I8, I64, U8, DType, TensorType
 from adjit.ir.verifier import verify
-from adjit.passes.simplify.rules import Apply, Name, Rule, Term, parse_rules
+from adjit.passes.simplify.rules import Apply, PatternName, Rule, Term, parse_rules
 from adjit.passes.simplify.simplify import GUARDS, RULES, Simplifier, simplify
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites, same_bits
 
@@ -44,7 +44,7 @@ def specials(dtype: DType) -> list[Any]:
 def names(term: Term) -> list[str]:
     if isinstance(term, Apply):
         return list(dict.fromkeys(n for arg in term.args for n in names(arg)))
-    return [term.name] if isinstance(term, Name) else []
+    return [term.name] if isinstance(term, PatternName) else []
 
 
 def emit(b: Builder, term: Term, dtype: DType, bound: dict[str, Any], size: int) -> Operand:
@@ -53,7 +53,7 @@ def emit(b: Builder, term: Term, dtype: DType, bound: dict[str, Any], size: int)
         condition = [BOOL] if term.op == "where" else []
         dtypes = (condition + [dtype] * 3)[: len(term.args)]
         return b.emit(REGISTRY[term.op](), [emit(b, t, d, bound, size) for t, d in zip(term.args, dtypes)])[0]
-    if isinstance(term, Name):
+    if isinstance(term, PatternName):
         if term.is_literal:
             return Literal(bound[term.name], TensorType(dtype, (size,)))
         if term.name not in bound:

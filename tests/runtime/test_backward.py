@@ -42,7 +42,7 @@ def after(often: int) -> Iterator[None]:
 NEVER = 1 << 60
 
 
-def written() -> list[backward.Program]:
+def written() -> list[backward.BackwardProgram]:
     return [program for program in backward._programs.values() if program is not None]
 
 

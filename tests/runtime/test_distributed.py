@@ -165,7 +165,7 @@ def test_the_choice_between_shared_memory_and_mpi() -> None:
 
 def test_the_first_sum_after_another_way_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     """MPI leaves operands in the caches of other cores, which delays the sum through windows that follows."""
-    table, clock, before = windows.Table(), [0.0], [-1]
+    table, clock, before = windows.MemoryTable(), [0.0], [-1]
 
     def sums(to: int, source: int, count: int) -> int:
         is_first, before[0] = table.least != before[0], table.least

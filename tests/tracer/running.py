@@ -13,7 +13,7 @@ from adjit.ir.ops.base import Array, Op
 from adjit.ir.types import TensorType, as_dtype
 from adjit.tracer.arrays import ArrayMethods
 from adjit.tracer.pytree import flatten
-from adjit.tracer.trace import Program, Spec, trace_function
+from adjit.tracer.trace import Spec, TracedProgram, trace_function
 
 
 class Eager(ArrayMethods, Concrete):
@@ -42,13 +42,13 @@ def spec_of(x: Any) -> Any:
     return Spec(TensorType(as_dtype(type(x)), ()), weak=True) if type(x) in (int, float) else x
 
 
-def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Program:
+def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> TracedProgram:
     """Trace `fn` as if called with these arrays; Python numbers are traced weakly, anything else is static."""
     leaves, tree = flatten((args, kwargs))
     return trace_function(fn, tree, [spec_of(x) for x in leaves])
 
 
-def run_program(program: Program, *args: Any) -> Any:
+def run_program(program: TracedProgram, *args: Any) -> Any:
     """What the traced function returns, by the interpreter."""
     leaves, _ = flatten(args)
     arrays = [np.asarray(x) for x in leaves if isinstance(x, np.ndarray) or type(x) in (int, float)]

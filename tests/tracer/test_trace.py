@@ -21,7 +21,7 @@ from adjit.ir.types import F32, F64, TensorType
 from adjit.tracer.convert import present
 from adjit.tracer.pytree import flatten
 from adjit.tracer.surface import create
-from adjit.tracer.trace import Program, Spec, Splat, Trace, Traced, current_trace, trace_function
+from adjit.tracer.trace import Spec, Splat, Trace, Traced, TracedProgram, current_trace, trace_function
 from tests.tracer.running import run_program, run_traced, trace
 
 X = np.arange(3.0)
@@ -41,11 +41,11 @@ def a_trace() -> Trace:
     return found
 
 
-def names(program: Program) -> list[str | None]:
+def names(program: TracedProgram) -> list[str | None]:
     return [r.name for stmt in program.func.stmts for r in stmt.results if isinstance(r, Value)]
 
 
-def op_names(program: Program) -> list[str]:
+def op_names(program: TracedProgram) -> list[str]:
     return [stmt.op.name for stmt in program.func.stmts]
 
 

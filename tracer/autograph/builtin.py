@@ -25,7 +25,7 @@ from ..conversion import convert
 from ..convert import arithmetic, as_float, to_operand
 from ..frames import user_location
 from ..growing import TracedList
-from ..loops import Loop, emit_for
+from ..loops import LoopTrace, emit_for
 from ..pytree import flatten
 from ..regions import RegionOutput, Wording, is_traced
 from ..scipy_names import counterpart
@@ -137,7 +137,7 @@ def fold(items: TracedList, combine: Callable[[Any, Any], Any], what: str) -> An
     assert trace is not None
     words = Wording(f"{what}()", ("at first", "later"))
     first = items[0]
-    loop = Loop([RegionOutput(f"the {what}()")], [first], lambda k, values: [combine(values[0], items.row(k))], words, False)
+    loop = LoopTrace([RegionOutput(f"the {what}()")], [first], lambda k, values: [combine(values[0], items.row(k))], words, False)
     return emit_for(trace, loop, 1, count)[0]
 
 

@@ -26,7 +26,7 @@ from ..growing import TracedList
 from ..regions import UNDEFINED, kind_of
 from .expression_rewriter import AG
 from .libraries import in_site_packages, is_library
-from .places import Assignable, Attribute, Contents, Global, Variable, not_followed, put_back
+from .places import Assignable, Attribute, CellVariable, Contents, Global, not_followed, put_back
 
 LIMIT = 2000  # objects: limits the cost of tracing a statement
 OPEN = frozenset({"types", "argparse"})  # standard library modules whose objects are plain attribute containers
@@ -227,7 +227,7 @@ class Heap:
     def function(self, path: str, function: Callable[..., Any]) -> None:
         assert isinstance(function, FunctionType)
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        named = [Named(name, Variable(cell)) for name, cell in cells if name != AG and id(cell) not in self.seen]
+        named = [Named(name, CellVariable(cell)) for name, cell in cells if name != AG and id(cell) not in self.seen]
         self.seen.update((id(cell), cell) for cell in function.__closure__ or ())
         namespace = function.__globals__
         names = [name for name in global_names(function.__code__) if (id(namespace), name) not in self.seen]

@@ -16,7 +16,7 @@ from adjit.ir.operand import as_index, as_operand
 from adjit.ir.sizes import is_symbolic
 
 from ..frames import user_location
-from ..loops import Loop, emit_for, emit_while
+from ..loops import LoopTrace, emit_for, emit_while
 from ..regions import Attempt, RegionOutput, Wording, is_traced
 from ..trace import Trace, current_trace
 from . import expressions
@@ -213,7 +213,7 @@ def _rolled(trace: Trace, loop: LoopState, items: Items, body: Callable[[Any], N
     counter: list[Any] = []
     limit = as_index(length)
 
-    def emit(whole: Loop) -> list[Any]:
+    def emit(whole: LoopTrace) -> list[Any]:
         def step(_: Any, values: list[Any]) -> list[Any]:
             counter[:] = values[:1]
             return [values[0] + 1, *whole.step(None, values[1:])]

@@ -26,7 +26,7 @@ class Assignable(Protocol):
     def write(self, value: Any) -> None: ...
 
 
-class Variable(NamedTuple):
+class CellVariable(NamedTuple):
     """A variable of the function, in its cell."""
 
     cell: CellType

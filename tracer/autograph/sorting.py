@@ -19,7 +19,7 @@ from ..conversion import convert
 from ..convert import to_operand
 from ..frames import user_location
 from ..growing import TracedList
-from ..list_items import Rows
+from ..list_items import ItemForm
 from ..pytree import flatten
 from ..regions import is_traced
 from ..trace import current_trace
@@ -67,7 +67,7 @@ def _order(keys: Sequence[Any], descending: bool) -> Operand:
 
 def _gathered(items: Sequence[Any], order: Operand) -> list[Any]:
     try:
-        Rows.of(items)
+        ItemForm.of(items)
     except TraceError:
         raise TraceError(
             "sorted(): the order of the items is only known when the function runs, so they must be numbers or arrays of one type, or "

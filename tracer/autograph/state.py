@@ -20,7 +20,7 @@ from ..regions import UNDEFINED, RegionOutput
 from ..sharing import double
 from ..trace import current_trace
 from .heap import Heap, Named, Position, Thing, items_of
-from .places import Assignable, Attribute, Global, Variable, not_followed, put_back
+from .places import Assignable, Attribute, CellVariable, Global, not_followed, put_back
 from .rewrite import RESULT
 
 Names: TypeAlias = tuple[str, ...]
@@ -40,7 +40,7 @@ class State:
         self.places: list[Assignable] = []
         for name in names:
             root, *path = name.split(".")
-            place: Assignable = Variable(cells[root]) if root in cells else Global(function.__globals__, root)
+            place: Assignable = CellVariable(cells[root]) if root in cells else Global(function.__globals__, root)
             self.places.append(attribute(place.read(), path) if path else place)
         self.places += [named.place for named in more]
 

@@ -11,7 +11,7 @@ from ..branches import emit_if
 from ..contents import ArrayContents
 from ..frames import is_from_outside, user_location
 from ..growing import TracedList
-from ..loops import Loop
+from ..loops import LoopTrace
 from ..pytree import flatten
 from ..regions import UNDEFINED, Attempt, RegionOutput, Wording
 from ..sharing import doubles
@@ -140,7 +140,9 @@ class LoopState:
     def words(self, what: str) -> Wording:
         return Wording(what, ("before the loop", "after an iteration"), lambda name, side: assigned_line(self.body, name) if side else None)
 
-    def emit(self, what: str, certain: bool, checkpoint: str | int, emit: Callable[[Loop], list[Any]], step: Callable[[Any], None]) -> None:
+    def emit(
+        self, what: str, certain: bool, checkpoint: str | int, emit: Callable[[LoopTrace], list[Any]], step: Callable[[Any], None]
+    ) -> None:
         """Trace the loop; even after an error, no value from inside it remains in a variable."""
         trace = current_trace()
         assert trace is not None
@@ -148,7 +150,7 @@ class LoopState:
         while True:
             trips = TracedLoop(self, step)
             try:
-                values = emit(Loop(self.entries, trips.start, trips.trip, self.words(what), certain, checkpoint))
+                values = emit(LoopTrace(self.entries, trips.start, trips.trip, self.words(what), certain, checkpoint))
             finally:
                 self.every.write(trips.before)
             if not (trips.watch.hidden or trips.parted):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from adjit.ir.bounds import Range, Ranges
-from adjit.ir.expr import Expr, Minimum, Quotient, Symbolic, Var, minimum, variable
+from adjit.ir.expr import Expr, Quotient, SmallerOf, Symbolic, Var, minimum, variable
 
 NAMES = ("a", "b", "n")
 
@@ -23,7 +23,7 @@ def value(expr: Expr, values: dict[str, int]) -> int:
                     factor *= values[name]
                 case Quotient(dividend, divisor):
                     factor *= value(dividend, values) // divisor
-                case Minimum(x, y):
+                case SmallerOf(x, y):
                     factor *= min(value(x, values), value(y, values))
         total += factor
     return total

@@ -289,7 +289,7 @@ class ArrayMethods(AugmentedAssignment):
         return elementwise.round(self, decimals)
 
     def conj(self) -> Operand:
-        return complex_numbers.conjugate(self)
+        return complex_numbers.conjugate(self) if self.type.is_complex else self
 
     conjugate = conj
 

@@ -99,6 +99,11 @@ def along(x: Operand, axis: int | None, what: str) -> tuple[Operand, int]:
     return x, normalize_axis(axis, x.ndim, what)
 
 
+def with_axes(x: Operand) -> Operand:
+    """Return a value without axes as a vector of one element: functions that choose among elements take it so, as in NumPy."""
+    return x if x.ndim else ops.reshape(x, 1)
+
+
 def holds_operands(x: Any) -> bool:
     """Whether a list, or a list nested in it, contains an operand: it is then converted to an array, as in NumPy."""
     return isinstance(x, list | tuple) and any(isinstance(v, Operand) or is_symbolic(v) or holds_operands(v) for v in x)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import DTypeError, UnsupportedError
+from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.types import BOOL, DType, as_dtype, weak_example
 
@@ -159,7 +159,7 @@ NUMPY.update({
     np.linalg.tensorsolve: linalg.tensorsolve,
     np.linalg.tensordot: products.tensordot,
     np.linalg.vecdot: products.vecdot,
-    np.linalg.outer: products.outer,
+    np.linalg.outer: products.outer_of_vectors,
     np.linalg.cross: lambda a, b, /, axis=-1: products.cross(a, b, axis=axis),
     np.linalg.trace: linalg.trace,
     np.linalg.diagonal: linalg.diagonal,
@@ -355,6 +355,8 @@ def ufunc_by_rule(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: M
         function = ACCUMULATIONS.get(ufunc)
         if function is None:
             refuse(ufunc, "with the method .accumulate; np.add, np.multiply, np.maximum and np.minimum have it")
+        if not to_operand(inputs[0]).ndim:
+            raise ShapeError(f"np.{ufunc.__name__}.accumulate: a value without axes; use np.atleast_1d(x)")
         return function(*inputs[:1], **{"axis": inputs[1] if len(inputs) > 1 else 0, **accepted_ufunc(ufunc, options, ("axis", "dtype"))})
     ours = rule_for(ufunc)
     if ours is None:

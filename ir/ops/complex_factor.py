@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import ShapeError
 from ..types import I64, TensorType
 from .base import Array, Emitter, Loops, Reg, Window, Writing, apply, nest
 from .cholesky import cholesky
@@ -58,7 +59,9 @@ def cholesky_complex(a: Operand) -> Operand:
 
 def qr_complex(a: Operand) -> tuple[Operand, Operand]:
     """q with orthonormal columns and a triangular r with a positive diagonal, with `q @ r = a`."""
-    m, n = a.type.shape[-2:] if a.ndim > 1 else (0, 0)
+    if a.ndim < 2:
+        raise ShapeError(f"qr: takes matrices, not {a.type}")
+    m, n = a.type.shape[-2:]
     if m < n:
         head = [slice(None)] * (a.ndim - 1)
         q, r = qr_complex(slice_(a, [*head, slice(0, m)]))

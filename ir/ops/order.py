@@ -58,6 +58,8 @@ def gathered(x: Operand, order: Operand, axis: int) -> Operand:
 def position(z: Operand, axis: int, largest: bool) -> Operand:
     """The position along an axis of the first extreme number, or of the first with a NaN."""
     best: Callable[..., Operand] = reduce.max if largest else reduce.min
+    if not z.type.size:  # there is nothing to compare, or nothing to find, which raises
+        return (reduce.argmax if largest else reduce.argmin)(real(z), axis)
     re, im, nans = real(z), imag(z), logic.isnan(z)
     leading = logic.equal(re, best(re, axis, True))
     rest = where(leading, im, -math.inf if largest else math.inf)
@@ -70,6 +72,8 @@ def reduced(z: Operand, axis: Any, keepdims: bool, largest: bool) -> Operand:
     axes = normalize_axes(axis, z.ndim, "max" if largest else "min")
     if not axes:
         return z
+    if not z.type.size:
+        return cast((reduce.max if largest else reduce.min)(real(z), axes, keepdims), z.dtype)
     kept: Sequence[int] = [a for a in range(z.ndim) if a not in axes]
     shape = tuple(z.shape[a] for a in kept)
     flat = reshape(transpose(z, (*kept, *axes)), (*shape, math.prod(z.shape[a] for a in axes)))

@@ -341,7 +341,7 @@ def min(x: Operand, axis: Any = None, keepdims: bool = False) -> Operand:
 
 def _extremum(op_class: type[Extremum], x: Operand, axis: Any, keepdims: bool) -> Operand:
     """Bools are compared as small integers."""
-    if x.type.is_complex and x.type.size:
+    if x.type.is_complex:
         from . import order  # noqa: PLC0415 - few programs need it
 
         return order.reduced(x, () if without_axes(x, axis) else axis, keepdims, op_class is Max)
@@ -379,7 +379,7 @@ def _position(op_class: type[ArgExtremum], x: Operand, axis: int | None, keepdim
 
 
 def _argument(op_class: type[ArgExtremum], x: Operand, axis: int) -> Operand:
-    if not x.type.is_complex or not x.type.size:
+    if not x.type.is_complex:
         return apply(op_class(axis), x)
     from . import order  # noqa: PLC0415 - few programs need it
 

@@ -53,6 +53,22 @@ def test_the_first_nan_is_the_extremum() -> None:
         assert found(NUMBERS[start:]) == (np.argmax(NUMBERS[start:]), np.argmin(NUMBERS[start:]))
 
 
+def test_extrema_without_nan() -> None:
+    some = np.array([1 + 1j, complex(np.nan, 1), 3, 2 - 1j, complex(0, np.nan), -2])
+    for name in ("nanmax", "nanmin", "nanargmax", "nanargmin"):
+        check(getattr(np, name), some)
+        check(lambda x, name=name: getattr(np, name)(x, axis=0), some.reshape(3, 2)[:2])
+    slope = aj.grad(lambda z: aj.real(aj.nanmax(z)))(some)
+    np.testing.assert_array_equal(np.asarray(slope), [0, 0, 1, 0, 0, 0])
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extrema_of_selected_numbers(name: str) -> None:
+    function = getattr(np, name)
+    check(lambda x: function(x, axis=0, initial=1.0, where=x.real > 0), TIES)
+    check(lambda x: function(x, initial=-1j, where=x.real > 9), TIES)
+
+
 def test_gradients_follow_the_elements() -> None:
     weights = np.arange(3.0)
     slope = aj.grad(lambda z: aj.sum(aj.real(aj.sort(z)) * weights) + aj.imag(aj.max(z)))(np.array([3.0 + 1j, 1.0j, 2.0 - 1j]))

@@ -43,6 +43,17 @@ REFUSED: dict[str, Case] = {
     "searchsorted: side 'middle' is neither": (lambda x: np.searchsorted(x, 1.0, side="middle"), (X,)),
     "interp: xp and fp must be vectors of one length": (lambda x: np.interp(x, x, x[1:]), (X,)),
     "interp: there are no points": (lambda x: np.interp(x, x[:0], x[:0]), (X,)),
+    "interp: x and xp must be real, not c128[3]": (lambda x: np.interp(x * 1j, x, x), (X,)),
+    "ldexp: takes real numbers, not c128[3]": (lambda x: np.ldexp(x * 1j, 1), (X,)),
+    "frexp: takes real numbers, not c128[3]": (lambda x: np.frexp(x * 1j), (X,)),
+    "spacing: takes real numbers, not c128[3]": (lambda x: np.spacing(x * 1j), (X,)),
+    "nextafter: complex numbers have no order": (lambda x: np.nextafter(x * 1j, x), (X,)),
+    "linalg.outer: takes vectors": (lambda x: np.linalg.outer(x, x), (M,)),
+    "qr: takes matrices, not c128[3]": (lambda x: np.linalg.qr(x * 1j), (X,)),
+    "polyval: the coefficients must be a vector": (lambda x: np.polyval(x, 2.0), (ONE,)),
+    "rfftn: needs at least one axis": (lambda x: np.fft.rfftn(x), (ONE,)),
+    "irfftn: needs at least one axis": (lambda x: np.fft.irfftn(x), (ONE,)),
+    "np.add.accumulate: a value without axes": (lambda x: np.add.accumulate(x), (ONE,)),
     "tril, triu: takes a matrix, not f64[]": (lambda x: np.tril(x), (ONE,)),
     "diag: takes a vector or a matrix, not f64[2,2,2]": (lambda x: np.diag(x), (T,)),
     "insert: takes one position": (lambda x: np.insert(x, [0, 1], 9.0), (X,)),
@@ -155,3 +166,11 @@ def test_a_refusal_says_why(message: str) -> None:
         aj.function(program)(*args)
     assert message in str(traced.value)
     assert "test_refusals.py" in str(traced.value)
+
+
+@pytest.mark.parametrize("number", [float, int])
+def test_a_complex_number_is_not_a_real_one(number: type) -> None:
+    """NumPy drops the imaginary part with a warning."""
+    for call in (lambda z: number(aj.tensor(z)[0]), aj.function(lambda z: number(z[0]))):
+        with pytest.raises(TypeError, match="complex"):
+            call(X * 1j)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import UnsupportedError
+from adjit.ir.errors import DTypeError, UnsupportedError
 from adjit.ir.operand import Operand, as_operand, refuse_modulus
 from adjit.ir.ops.effects import is_repeating
 from adjit.ir.ops.maps import common_dtype
@@ -158,6 +158,8 @@ def _number(python: type, dtype: DType) -> Callable[..., Any]:
         operand = as_operand(args[0])
         if operand.type.size != 1:
             raise TypeError(f"{python.__name__}(): {operand.type} has {operand.type.size} elements, not one")
+        if operand.type.is_complex and python is not bool:
+            raise DTypeError(f"{python.__name__}(): {operand.type} is complex; take .real or abs() of it")
         return ops.reshape(operand, ()).retyped(dtype, True)  # weakly typed, like the Python number that it represents
 
     return public

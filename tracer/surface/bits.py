@@ -15,8 +15,8 @@ from adjit.ir.ops.maps import common_dtype, common_math_dtype
 from adjit.ir.types import BOOL, I32, I64, U8, DType, normalize_axis
 
 from ..control import while_loop
-from ..convert import along, numbers, pick, to_operand, to_operands
-from .elementwise import as_ufuncs
+from ..convert import along, numbers, pick, to_operand, to_operands, with_axes
+from .elementwise import as_ufuncs, real_numbers
 from .shapes import as_sizes
 
 U64 = np.dtype("u8")
@@ -92,7 +92,7 @@ def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> Opera
     >>> aj.packbits([1, 0, 0, 0, 0, 0, 1, 1])
     Tensor([131], u8[1])
     """
-    x, axis = along(to_operand(x), axis, "packbits")
+    x, axis = along(with_axes(to_operand(x)), axis, "packbits")
     if x.dtype.kind not in "iub":
         raise DTypeError(f"packbits: takes integers or bools, not {x.type}")
     flags = moved(ops.cast(ops.not_equal(x, 0), U8), axis, -1)
@@ -108,7 +108,7 @@ def unpackbits(x: Any, /, axis: int | None = None, count: int | None = None, bit
     >>> aj.unpackbits(np.array([131], dtype="uint8"))
     Tensor([1, 0, 0, 0, 0, 0, 1, 1], u8[8])
     """
-    x, axis = along(to_operand(x), axis, "unpackbits")
+    x, axis = along(with_axes(to_operand(x)), axis, "unpackbits")
     if x.dtype != U8:
         raise DTypeError(f"unpackbits: takes bytes (u8), not {x.type}")
     bits = ops.reshape(moved(x, axis, -1), (*moved(x, axis, -1).shape, 1)) >> shifts(bitorder) & 1
@@ -167,7 +167,7 @@ def frexp(x: Any, /) -> tuple[Operand, Operand]:
     >>> aj.frexp([8.0, 0.75])
     (Tensor([0.5 , 0.75], f64[2]), Tensor([4, 0], i32[2]))
     """
-    x = as_ufuncs(x)
+    x = real_numbers("frexp", as_ufuncs(x))
     info = np.finfo(x.dtype)
     bits = info.nmant + 1
     small = ops.less(ops.absolute(x), float(info.smallest_normal))
@@ -188,7 +188,7 @@ def ldexp(x: Any, n: Any, /) -> Operand:
     >>> aj.ldexp([1.5, 1.0], [1, -2])
     Tensor([3.  , 0.25], f64[2])
     """
-    n, x = to_operand(n), as_ufuncs(x)
+    n, x = to_operand(n), real_numbers("ldexp", as_ufuncs(x))
     if not np.can_cast(n.dtype, I64):
         raise DTypeError(f"ldexp: the exponent must be an integer that int64 holds, not {n.type}")
     low, high, bits = limits(x.dtype)
@@ -207,7 +207,7 @@ def spacing(x: Any, /) -> Operand:
     >>> aj.spacing(1.0)
     Tensor(2.22044605e-16, f64[])
     """
-    x = ops.stop_gradient(as_ufuncs(x))
+    x = ops.stop_gradient(real_numbers("spacing", as_ufuncs(x)))
     step = ops.where(ops.equal(ops.absolute(x), float(np.finfo(x.dtype).max)), math.inf, ulp(x))
     return ops.where(ops.less(x, 0), -step, step)
 
@@ -228,6 +228,8 @@ def nextafter(x: Any, y: Any, /) -> Operand:
     """
     x, y = numbers(x, y)
     dtype = common_math_dtype(x, y)
+    if dtype.kind == "c":
+        raise DTypeError("nextafter: complex numbers have no order of their own; take .real and .imag")
     x, y = (ops.cast(to_operand(v), dtype) for v in (x, y))
     low, _, _ = limits(x.dtype)
     here = ops.stop_gradient(x)

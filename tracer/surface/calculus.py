@@ -73,10 +73,10 @@ def unwrap(p: Any, /, discont: Any = None, axis: int = -1, *, period: float = 2 
     >>> aj.unwrap([0.0, 3.0, -3.0])
     Tensor([0.        , 3.        , 3.28318531], f64[3])
     """
-    x = floating(to_operand(p))
-    axis = normalize_axis(axis, x.ndim, "unwrap")
+    p = to_operand(p)
+    axis = normalize_axis(axis, p.ndim, "unwrap")
     half = period / 2
-    step = diff(ops.stop_gradient(x), axis=axis)
+    x, step = floating(p), floating(diff(ops.stop_gradient(p), axis=axis))  # differences of integers wrap, as in NumPy
     wrapped = (step + half) % period - half
     wrapped = ops.where(ops.logical_and(ops.equal(wrapped, -half), ops.greater(step, 0.0)), half, wrapped)
     turns = ops.where(ops.less(ops.absolute(step), half if discont is None else discont), 0.0, wrapped - step)
@@ -198,14 +198,14 @@ def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Operan
     >>> aj.trapezoid([1.0, 2.0, 3.0], x=[0.0, 1.0, 3.0])
     Tensor(6.5, f64[])
     """
-    y = floating(to_operand(y))
+    y = to_operand(y)
     (axis,) = normalize_axes(axis, y.ndim, "trapezoid")
     head = [slice(None)] * axis
-    low, high = ops.slice_(y, [*head, slice(None, -1)]), ops.slice_(y, [*head, slice(1, None)])
+    both = floating(ops.slice_(y, [*head, slice(None, -1)]) + ops.slice_(y, [*head, slice(1, None)]))  # integers wrap, as in NumPy
     if x is None:
-        return ops.sum(dx * (low + high) * 0.5, axis)
+        return ops.sum(dx * both * 0.5, axis)
     _, points = to_operands(y, x)
     if points.ndim == 1:
         points = ops.reshape(points, kept_shape(y.shape, [a for a in range(y.ndim) if a != axis]))
     steps = ops.slice_(points, [*head, slice(1, None)]) - ops.slice_(points, [*head, slice(None, -1)])
-    return ops.sum(steps * (low + high) * 0.5, axis)
+    return ops.sum(steps * both * 0.5, axis)

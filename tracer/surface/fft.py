@@ -173,6 +173,14 @@ def several(x: Operand, s: Any, axes: Any, what: str) -> tuple[list[int], list[A
     return found, sizes
 
 
+def halved(x: Operand, s: Any, axes: Any, what: str) -> tuple[Sequence[int], list[Any]]:
+    """The axes and sizes of a transform that keeps half of the last axis, which must exist."""
+    found, sizes = several(x, s, axes, what)
+    if not found:
+        raise ShapeError(f"{what}: needs at least one axis; {x.type} was given {'none' if x.ndim else 'and has none'}")
+    return found, sizes
+
+
 def nested(one: Callable[..., Operand], x: Operand, axes: Sequence[int], sizes: Sequence[Any], norm: str | None) -> Operand:
     for axis, n in zip(reversed(axes), reversed(sizes), strict=True):
         x = one(x, n, axis, norm)
@@ -194,7 +202,7 @@ def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: str | None = None) -
 def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Operand:
     """Compute the transform of real numbers along several axes: half of the last one."""
     operand = floating(x, "rfftn", real=True)
-    found, sizes = several(operand, s, axes, "rfftn")
+    found, sizes = halved(operand, s, axes, "rfftn")
     half = half_spectrum(operand, sizes[-1], found[-1], norm, False, "rfftn")
     return nested(fft, half, found[:-1], sizes[:-1], norm)
 
@@ -202,7 +210,7 @@ def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str | None = None) -
 def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Operand:
     """Compute the inverse of `rfftn`."""
     operand = floating(x, "irfftn")
-    found, sizes = several(operand, s, axes, "irfftn")
+    found, sizes = halved(operand, s, axes, "irfftn")
     for axis, n in zip(found[:-1], sizes[:-1], strict=True):
         operand = ifft(operand, n, axis, norm)
     return from_half(operand, sizes[-1], found[-1], norm, True, "irfftn")

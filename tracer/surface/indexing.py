@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import OutOfBoundsError, ShapeError, UnsupportedError
+from adjit.ir.errors import DTypeError, OutOfBoundsError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand, as_operand
 from adjit.ir.ops.maps import checked_scalar
 from adjit.ir.records import NamedTuple
-from adjit.ir.types import I64, complex_dtype, normalize_axis
+from adjit.ir.types import BOOL, C64, C128, I64, normalize_axis
 
-from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands
+from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands, with_axes
 from .elementwise import floating
 from .range_checks import check_below, check_places
 from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
@@ -29,8 +29,8 @@ def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") 
             [1, 2],
             [3, 4]], i64[3,2])
     """
-    x, positions = to_operands(x, indices)
-    x, axis = along(x, axis, "take")
+    x, positions = to_operands(x, np.array(indices, int) if isinstance(indices, list | tuple) and not len(indices) else indices)
+    x, axis = along(with_axes(x), axis, "take")
     return pick(x, (*[slice(None)] * axis, wrapped(positions, x.shape[axis], mode, "take")))
 
 
@@ -71,7 +71,7 @@ def argsort(x: Any, /, axis: int | None = -1, *, descending: bool = False, stabl
     >>> aj.argsort([3, 1, 2])
     Tensor([1, 2, 0], i64[3])
     """
-    x = to_operand(x)
+    x = with_axes(to_operand(x))
     return ops.argsort(ops.reshape(x, -1), 0, descending) if axis is None else ops.argsort(x, axis, descending)
 
 
@@ -91,7 +91,9 @@ def sort(x: Any, /, axis: int | None = -1, *, descending: bool = False, stable: 
 def sort_complex(x: Any, /) -> Operand:
     """Return the elements as sorted complex numbers, along the last axis: by real parts, then by imaginary parts."""
     x = to_operand(x)
-    return ops.sort(ops.cast(x, complex_dtype(x.dtype)), x.ndim - 1)
+    if not x.type.is_complex:  # NumPy's choice of precision
+        x = ops.cast(x, C64 if x.dtype.kind in "iu" and x.dtype.itemsize < 4 else C128)
+    return ops.sort(x, x.ndim - 1)
 
 
 class TopKResult(NamedTuple):
@@ -144,6 +146,8 @@ def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> 
     Tensor([5., 5.], f64[2])
     """
     x, xp, fp = (floating(v) for v in to_operands(x, xp, fp))
+    if x.type.is_complex or xp.type.is_complex:
+        raise DTypeError(f"interp: x and xp must be real, not {x.type} and {xp.type}")
     if xp.ndim != 1 or xp.shape != fp.shape:
         raise ShapeError(f"interp: xp and fp must be vectors of one length, not {xp.type} and {fp.type}")
     if not xp.shape[0]:
@@ -354,6 +358,7 @@ def choose(index: Any, choices: Any, /, mode: str = "raise") -> Operand:
     Tensor([ 1, 20,  3], i64[3])
     """
     index, *arrays = to_operands(index, *choices)
+    index = ops.cast(index, I64) if index.dtype == BOOL else index
     index, *arrays = broadcast_arrays(index, *arrays)
     if mode == "raise":
         check_below(index, len(arrays), "choose")
@@ -398,7 +403,7 @@ def partition(x: Any, kth: Any, /, axis: int | None = -1) -> Operand:
 
 def argpartition(x: Any, kth: Any, /, axis: int | None = -1) -> Operand:
     """Return the indices that sort along an axis, which is a valid partition."""
-    x, axis = along(to_operand(x), axis, "argpartition")
+    x, axis = along(with_axes(to_operand(x)), axis, "argpartition")
     check_places(static_index("argpartition", kth), x.shape[axis], "argpartition")
     return argsort(x, axis)
 
@@ -410,6 +415,8 @@ def lexsort(keys: Any, /, axis: int = -1) -> Operand:
     Tensor([2, 1, 0], i64[3])
     """
     given = to_operands(*keys)
+    if not given[0].ndim:
+        return present(ops.full((), 0, I64))
     order = argsort(given[0], axis)
     for key in given[1:]:
         order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)

@@ -176,6 +176,8 @@ def polyval(p: Any, x: Any, /) -> Operand:
     Tensor([3, 8], i64[2])
     """
     p, x = to_operands(p, x)
+    if not p.ndim:
+        raise ShapeError(f"polyval: the coefficients must be a vector, not {p.type}")
     out: Operand = ops.cast(to_operand(0), x.dtype)
     out = ops.broadcast_to(out, x.shape)
     for i in range(p.shape[0]):

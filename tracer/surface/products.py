@@ -85,6 +85,14 @@ def outer(a: Any, b: Any, /) -> Operand:
     return ops.reshape(a, (-1, 1)) * ops.reshape(b, (1, -1))
 
 
+def outer_of_vectors(a: Any, b: Any, /) -> Operand:
+    """Return the outer product of two vectors, as `np.linalg.outer` does."""
+    a, b = to_operands(a, b)
+    if a.ndim != 1 or b.ndim != 1:
+        raise ShapeError(f"linalg.outer: takes vectors, not {a.type} and {b.type}; use np.outer")
+    return outer(a, b)
+
+
 def tensordot(a: Any, b: Any, /, axes: Any = 2) -> Operand:
     """Return the sum of products over pairs of axes; an integer n means the last n axes of a and the first n of b.
 

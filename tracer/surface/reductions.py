@@ -123,10 +123,14 @@ def of_nothing(x: Operand, axis: Any, keepdims: bool, initial: Any) -> Operand:
 
 
 def lowest(dtype: DType) -> Any:
+    if dtype.kind == "c":
+        return complex(-math.inf, -math.inf)
     return -math.inf if dtype.kind == "f" else False if dtype == BOOL else np.iinfo(dtype).min
 
 
 def highest(dtype: DType) -> Any:
+    if dtype.kind == "c":
+        return complex(math.inf, math.inf)
     return math.inf if dtype.kind == "f" else True if dtype == BOOL else np.iinfo(dtype).max
 
 
@@ -328,7 +332,7 @@ def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False
     Tensor(2., f64[])
     """
     unwritten("nanmax", out)
-    return _nan_extreme(to_operand(x), axis, keepdims, ops.max, -math.inf)
+    return _nan_extreme(to_operand(x), axis, keepdims, ops.max, lowest)
 
 
 def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
@@ -338,14 +342,14 @@ def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False
     Tensor(1., f64[])
     """
     unwritten("nanmin", out)
-    return _nan_extreme(to_operand(x), axis, keepdims, ops.min, math.inf)
+    return _nan_extreme(to_operand(x), axis, keepdims, ops.min, highest)
 
 
-def _nan_extreme(x: Operand, axis: Any, keepdims: bool, extreme: Callable[..., Operand], neutral: float) -> Operand:
-    if not x.type.is_float:
+def _nan_extreme(x: Operand, axis: Any, keepdims: bool, extreme: Callable[..., Operand], neutral: Callable[[DType], Any]) -> Operand:
+    if not x.type.is_inexact:
         return extreme(x, axis, keepdims)
     bad = ops.isnan(x)
-    return ops.where(ops.all(bad, axis, keepdims), math.nan, extreme(ops.where(bad, neutral, x), axis, keepdims))
+    return ops.where(ops.all(bad, axis, keepdims), math.nan, extreme(ops.where(bad, neutral(x.dtype), x), axis, keepdims))
 
 
 # ---- exponentials
@@ -434,7 +438,7 @@ def vector_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 def largest(size: Operand, axes: tuple[int, ...], keepdims: bool) -> Operand:
     """Return the largest of sizes that are not negative: 0 if there are none."""
-    empty = 0 in [size.shape[a] for a in axes]
+    empty = not counted(size, axes, "norm")
     return ops.sum(size, axes, keepdims) if empty else ops.max(size, axes, keepdims)
 
 

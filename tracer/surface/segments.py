@@ -91,4 +91,6 @@ def extreme(dtype: Any, sign: int) -> Any:
         return sign * np.inf
     if dtype.kind == "b":
         return sign > 0
+    if dtype.kind == "c":
+        raise DTypeError("segment_max, segment_min: complex numbers are not supported; take .real or abs() of them")
     return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min

@@ -19,7 +19,7 @@ from adjit.ir.ops.maps import common_dtype
 from adjit.ir.records import NamedTuple
 from adjit.ir.types import I64, normalize_axis
 
-from ..convert import pick, present, to_operand, to_operands
+from ..convert import pick, present, to_operand, to_operands, with_axes
 from .indexing import isin, take, unravel_index
 from .reductions import cumsum
 from .shapes import concatenate, stack
@@ -135,7 +135,7 @@ def compressed(what: str, condition: Operand, x: Operand, axis: int | None, size
     mask = ops.not_equal(condition, 0)
     if mask.ndim != 1:
         raise ShapeError(f"{what}: the condition must be a vector, not {condition.type}")
-    x = ops.reshape(x, -1) if axis is None else x
+    x = ops.reshape(x, -1) if axis is None else with_axes(x)
     axis = 0 if axis is None else normalize_axis(axis, x.ndim, what)
     at = positions(mask, what, size, -1)
     taken = take(x, at if size is None else ops.maximum(at, 0), axis)

@@ -17,7 +17,7 @@ from adjit.ir.operand import Operand, as_operand
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import I64, as_dtype, broadcast_shapes, normalize_axes, normalize_axis
 
-from ..convert import along, array_of_list, counting, pick, present, to_operand, to_operands
+from ..convert import along, array_of_list, counting, pick, present, to_operand, to_operands, with_axes
 from .range_checks import check_not_negative
 
 
@@ -105,6 +105,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Operand:
     (2, 1)
     """
     x = to_operand(x)
+    axis = None if not x.ndim and type(axis) is int and axis in (0, -1) else axis  # as in NumPy
     axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else normalize_axes(axis, x.ndim, "squeeze")
     if any(x.shape[a] != 1 for a in axes):
         raise ShapeError(f"squeeze: axis {axis} of {x.type} is not of size 1")
@@ -440,7 +441,7 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
     Tensor([1, 2, 2, 2], i64[4])
     """
     x = to_operand(x)
-    x, axis = along(x if x.ndim else ops.reshape(x, 1), axis, "repeat")  # a scalar has one axis here, as in NumPy
+    x, axis = along(with_axes(x), axis, "repeat")
     repeats = array_of_list(repeats)
     if isinstance(repeats, Value) and repeats.type.shape:
         return pick(x, (*[slice(None)] * axis, positions_of_counts(repeats, x.shape[axis])))

@@ -168,8 +168,11 @@ def cond(x: Any, /, p: Any = None) -> Operand:
     if p in (None, 2, -2):
         s = svdvals(x)
         largest, smallest = pick(s, (..., 0)), pick(s, (..., -1))
-        return smallest / largest if p == -2 else largest / smallest
-    return linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
+        ratio = smallest / largest if p == -2 else largest / smallest
+    else:
+        ratio = linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
+    undefined = ops.logical_and(ops.isnan(ratio), ops.logical_not(ops.any(ops.isnan(x), (-2, -1))))  # 0 / 0
+    return ops.where(undefined, math.inf, ratio)
 
 
 def matrix_rank(a: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Operand:

@@ -13,7 +13,7 @@ from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.found_sizes import found_size
 from adjit.ir.operand import Concrete, Operand
-from adjit.ir.types import C128, F64, I64, as_dtype, kept_shape, normalize_axes
+from adjit.ir.types import BOOL, C128, F64, I64, as_dtype, kept_shape, normalize_axes
 
 from ..convert import as_float, pick, present, to_operand, to_operands
 from .create import linspace
@@ -199,8 +199,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
     Tensor([1, 2, 0, 1], i64[4])
     """
     x = to_operand(x)
-    if x.ndim != 1 or x.dtype.kind not in "iu":
+    if x.ndim != 1 or x.dtype.kind not in "iub":
         raise ShapeError(f"bincount: takes a vector of integers, not {x.type}")
+    x = ops.cast(x, I64) if x.dtype == BOOL else x
     if minlength < 0:
         raise ShapeError(f"bincount: minlength must not be negative: {minlength}")
     check_not_negative(x, "bincount: the integers must not be negative")

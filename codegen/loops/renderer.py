@@ -18,6 +18,7 @@ from ..interrupts import stopping
 from ..kernels.emitter import VectorEmitter
 from ..llvm import counted, memory
 from ..llvm.lanes import Reg, Text
+from . import nans
 from .ir import (
     CHUNK,
     CHUNKS,
@@ -212,6 +213,7 @@ class _NestRenderer:
         self.given: dict[int, Reg] = {}  # inputs that are already in registers
         self.carried: dict[tuple[int, int], Reg] = {}  # reduction and piece -> the sum that a loop carries
         self.sums: dict[tuple[int, int], Reg] = {}  # the same after the latest vector
+        self.watches: dict[tuple[int, int], nans.NanWatch] = {}  # what a loop carries beside it
         self.totals: dict[int, Reg] = {}
         self.in_row_loop = False  # along an axis whose size is known only at run time
         self.slots: dict[int, tuple[str, DType]] = {}
@@ -237,12 +239,15 @@ class _NestRenderer:
 
     def repeated(self, loop: Loop, start: str, stop: str) -> None:
         with counted.CountedLoop(self.text, start, stop, loop.step) as counter:
-            carried = {}
+            carried, watches = {}, {}
             for carry in loop.carries:
-                emit, dtype = VectorEmitter(self.text, carry.width), self.nest.reductions[carry.reduction].output.dtype
+                key, emit, r = (carry.reduction, carry.piece), VectorEmitter(self.text, carry.width), self.nest.reductions[carry.reduction]
                 first = self._identity(carry.reduction, emit)
-                carried[carry.reduction, carry.piece] = Reg(counter.carry(emit.type(dtype), first.name), dtype)
+                carried[key] = Reg(counter.carry(emit.type(first.dtype), first.name), first.dtype)
+                if watch := nans.watch(self.text, counter, r.op, first.dtype, carry.width):
+                    watches[key] = watch
             self.carried |= carried
+            self.watches |= watches
             self.around.known[loop.variable] = counter.index
             if loop.axis is not None and loop.axis != self.inner_axis:
                 self.indices[loop.axis] = counter.index
@@ -250,9 +255,14 @@ class _NestRenderer:
             for key, reg in carried.items():
                 counter.feed(reg.name, self.sums[key].name)
                 del self.carried[key]
+            for key, watch in watches.items():
+                counter.feed(watch.carried, watch.numbers)
+                del self.watches[key]
             if loop.axis in self.indices:
                 del self.indices[loop.axis]
             del self.around.known[loop.variable]
+        for key, watch in watches.items():
+            self.sums[key] = watch.result(self.sums[key])
         if loop.axis is not None and loop.axis != self.inner_axis:
             self.row_pointers = {}
 
@@ -348,7 +358,10 @@ class _NestRenderer:
 
         def reduce(k: int, value: Reg) -> None:
             r, key = nest.reductions[k], (k, vector.piece)
-            if key in self.carried:
+            if key in self.watches:
+                self.watches[key].see(value)
+                self.sums[key] = r.op.combine_numbers(emit, self.carried[key], value)
+            elif key in self.carried:
                 self.sums[key] = r.op.combine(emit, self.carried[key], value)
             elif self.inner_axis is not None and self.inner_axis not in r.axes:
                 before = self._load(r.output, index, width)

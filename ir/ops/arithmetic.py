@@ -215,7 +215,7 @@ class Trunc(Unary):
 class BinaryExtremum(Binary, abstract=True):
     """One of two operands; NaN propagates. In a tie the first operand is selected, and so is its derivative."""
 
-    predicate: ClassVar[str]
+    predicate: ClassVar[str]  # holds for (b, a) if the second operand wins
 
     def first(self, a: Operand, b: Operand) -> Operand:
         """Where the first operand is selected."""
@@ -227,17 +227,15 @@ class BinaryExtremum(Binary, abstract=True):
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         a, b = xs
-        taken = emit.compare(self.predicate, a, b)
-        if a.dtype.kind == "f":  # a NaN in b fails the comparison, so b is already selected
-            taken = emit.or_(taken, emit.unordered(a, a))
-        return emit.select(taken, a, b)
+        winner = emit.select(emit.compare(self.predicate, b, a), b, a)  # in this order one instruction: a NaN in a is selected
+        return emit.select(emit.unordered(b, b), b, winner) if a.dtype.kind == "f" else winner
 
 
 class Maximum(BinaryExtremum):
     """The larger of a and b."""
 
     numpy = "np.maximum({}, {})"
-    predicate = "ge"
+    predicate = "gt"
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.maximum(*arrays)
@@ -250,7 +248,7 @@ class Minimum(BinaryExtremum):
     """The smaller of a and b."""
 
     numpy = "np.minimum({}, {})"
-    predicate = "le"
+    predicate = "lt"
 
     def evaluate(self, *arrays: Array) -> Array:
         return np.minimum(*arrays)

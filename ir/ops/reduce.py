@@ -34,6 +34,7 @@ class Reduce(Op, abstract=True):
     kinds: ClassVar[str] = "fiu"
     is_reduction = True
     writes_strided = True
+    loses_nan: ClassVar[bool] = False  # `combine_numbers` is cheaper than `combine`, and loses a NaN that a later number follows
     combining: ClassVar[Op | None] = None  # the elementwise op that combines two elements, if there is one
 
     def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
@@ -68,6 +69,10 @@ class Reduce(Op, abstract=True):
 
     def combine(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
         raise NotImplementedError(self.name)
+
+    def combine_numbers(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
+        """`combine` for numbers other than NaN."""
+        return self.combine(emit, total, x)
 
     def rounds(self, dtype: DType) -> bool:
         """Whether rounding errors grow with the number of elements: native code then combines them in blocks, with results in float64."""
@@ -154,6 +159,7 @@ class Extremum(Reduce, abstract=True):
     """Max or min. NaN propagates. Elements that tie for the extremum share its derivative equally."""
 
     predicate: ClassVar[str]  # holds for (a, b) if a wins over b
+    loses_nan = True
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
@@ -176,8 +182,11 @@ class Extremum(Reduce, abstract=True):
         return chosen, apply(Sum(self.axes), cast(chosen, x.type.dtype))
 
     def combine(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
-        keep = emit.or_(emit.compare(self.predicate, total, x), emit.compare("ne", total, total))
-        return emit.select(keep, total, x)
+        winner = self.combine_numbers(emit, total, x)
+        return emit.select(emit.compare("ne", total, total), total, winner)
+
+    def combine_numbers(self, emit: Emitter, total: Reg, x: Reg) -> Reg:
+        return emit.select(emit.compare(self.predicate, total, x), total, x)  # in this order one instruction: a NaN in x is selected
 
 
 class Max(Extremum):

@@ -8,8 +8,8 @@ Chunks are claimed from one atomic word (epoch, end, next), so the caller never 
 also works without workers (on a machine without futexes, or while another thread is using it). The caller claims the first chunk that is
 left, workers the last one: in consecutive jobs over the same rows, a thread mostly finds in its own cache what it wrote before. What a job
 is, and the words that workers watch, share a line of the cache, which is thus sent once. A forked child has no workers until it runs
-chunks. Workers spin for a while, then sleep in the kernel. Results do not depend on which thread runs a chunk: chunks are cut by size, not
-by the number of threads.
+chunks. Workers spin for a while, pausing now and then, and sleep in the kernel if there is nothing to do. Results do not depend on which
+thread runs a chunk: chunks are cut by size, not by the number of threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ..interrupts.signals import look_ir
 
 FUTEX = {"x86_64": 202, "aarch64": 98}  # system call number
 PAUSE = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
-SPINS = 4000
+SPINS = 16_000  # looks at the job before a thread sleeps: these take less than 100 microseconds
+PAUSES = 32  # looks, of which one pauses: hypervisors take a virtual core away that pauses again and again within a hundred cycles
 MAX_CHUNKS = 65535
 
 
@@ -36,7 +37,7 @@ def pool_ir(target: Target) -> str:
         return look + ALONE + SERIAL
     declares = "declare void @llvm.x86.sse2.pause()" if machine == "x86_64" else "declare void @llvm.aarch64.hint(i32)"
     wanted = 0 if target.hosted else target.threads - 1  # in Python, they are started when a program is loaded
-    text = POOL.replace("@WANTED", str(wanted)).replace("@SPINS", str(SPINS))
+    text = POOL.replace("@WANTED", str(wanted)).replace("@SPINS", str(SPINS)).replace("@RARELY", str(PAUSES - 1))
     text = text.replace("@FUTEX", str(FUTEX[machine])).replace("@PAUSE", PAUSE[machine])
     return f"{look}{ALONE}{text}{declares}\n"
 
@@ -168,8 +169,14 @@ spin:
 worked:
   br label %spin
 rest:
-  @PAUSE
   %more = add i64 %turns, 1
+  %phase = and i64 %more, @RARELY
+  %breathes = icmp eq i64 %phase, 0
+  br i1 %breathes, label %breathe, label %count
+breathe:
+  @PAUSE
+  br label %count
+count:
   %again = icmp slt i64 %more, @SPINS
   br i1 %again, label %idle, label %sleep
 idle:
@@ -277,13 +284,19 @@ wait.first:
   %all = trunc i64 %chunks to i32
   br label %wait
 wait:
-  %turns = phi i64 [0, %wait.first], [%turned, %pause]
+  %turns = phi i64 [0, %wait.first], [%turned, %patience]
   %finished = load atomic i32, ptr @pool.finished acquire, align 4
   %over = icmp eq i32 %finished, %all
   br i1 %over, label %release, label %pause
 pause:
-  @PAUSE
   %turned = add i64 %turns, 1
+  %phase = and i64 %turned, @RARELY
+  %breathes = icmp eq i64 %phase, 0
+  br i1 %breathes, label %breathe, label %patience
+breathe:
+  @PAUSE
+  br label %patience
+patience:
   %tired = icmp sgt i64 %turned, @SPINS
   br i1 %tired, label %doze, label %wait
 doze:

@@ -15,8 +15,9 @@ import pytest
 from adjit.codegen.compile import compile_func
 from adjit.codegen.llvm.target import current
 from adjit.codegen.native import Native
-from adjit.codegen.threads import library
+from adjit.codegen.threads import library, pool
 from adjit.ir import ops
+from adjit.ir.target import USUAL
 from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.test_kernels import build
 
@@ -80,3 +81,17 @@ def test_a_job_runs_on_no_more_threads_than_it_asks_for() -> None:
         for _ in range(5):
             run(ctypes.cast(chunk, ctypes.c_void_p), None, 20, None, threads)
         assert workers <= set(range(threads))
+
+
+def test_waiting_threads_pause_rarely() -> None:
+    """A thread that pauses at every look is taken off its core by hypervisors, just when it is needed."""
+    lines = pool.pool_ir(USUAL).splitlines()
+    label = ""
+    for line in lines:
+        label = line.removesuffix(":") if line.endswith(":") else label
+        if "sse2.pause" in line and not line.startswith("declare"):
+            assert label == "breathe"
+    conditions = [line for line in lines if "label %breathe" in line]
+    assert len(conditions) == 2  # of workers, and of the caller
+    assert all(line.strip().startswith("br i1 %breathes, label %breathe") for line in conditions)
+    assert sum(f"%more, {pool.PAUSES - 1}" in line or f"%turned, {pool.PAUSES - 1}" in line for line in lines) == 2

@@ -57,7 +57,7 @@ def unwinding() -> Iterator[None]:
 
 @contextmanager
 def outside_builders() -> Iterator[None]:
-    """Deactivate all builders inside: ops evaluate even while a function is traced. For values that exist before any run of it."""
+    """Deactivate all builders inside: ops evaluate even while a function is traced. For values that are computed once, before any call."""
     before = _active.stack
     _active.stack = []
     try:

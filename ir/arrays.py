@@ -13,7 +13,7 @@ from .types import as_dtype
 ARITHMETIC = ("__array_ufunc__", "__array_function__", "__add__", "__mul__", "__matmul__")
 ADVICE = {  # by name: `import numpy` does not load masked arrays
     "MaskedArray": "a masked array would lose its mask; pass .filled(value), or .data and the mask as two arrays",
-    "matrix": "for an np.matrix, * is the product of matrices and rows stay matrices; pass np.asarray(m), and write @ for products",
+    "matrix": "np.matrix is not supported: its * is a matrix product and its rows are matrices; pass np.asarray(m), and use @ for products",
 }
 
 
@@ -34,9 +34,9 @@ def as_array(value: Any) -> np.ndarray[Any, Any]:
         raise
     if array.dtype == object:
         what = "integers too large for 64 bits" if _are_huge(value) else "Python objects"
-        raise DTypeError(f"{what} do not fit a tensor: {brief(value)}; give numbers, or name their dtype with .astype")
+        raise DTypeError(f"{what} cannot be stored in a tensor: {brief(value)}; pass numbers of a supported dtype, such as float64")
     if array.dtype.kind in "USTMm":
-        raise DTypeError(f"{brief(value)} is not numeric (NumPy calls it {array.dtype})")
+        raise DTypeError(f"{brief(value)} is not numeric: its NumPy dtype is {array.dtype}")
     as_dtype(array.dtype)
     return array
 

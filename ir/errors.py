@@ -16,7 +16,7 @@
     ├── NonFiniteError (FloatingPointError)      a NaN or an infinity, if checks for them are on
     ├── InternalError (RuntimeError)      a bug in adjit: an unexpected failure inside the compiler
     ├── NotGeneral (NotImplementedError)  a step that has no code for all sizes; the program is then compiled for the sizes of the call
-    │   └── Undecided                     a decision that depends on a size; the program is then compiled for those that answer alike
+    │   └── Undecided                     a decision that depends on a size; the program is then compiled for sizes with the same outcome
     ├── ParseError (ValueError)           text that is not valid IR
     └── VerifyError (ValueError)          IR that breaks a rule of the IR
 
@@ -82,7 +82,7 @@ class NotGeneral(AdjitError, NotImplementedError):
 
 
 class Undecided(NotGeneral):
-    """A decision that sizes in their ranges do not all answer alike: whether `expr`, an expression of them, is at least 0."""
+    """A decision with different outcomes for different sizes in their ranges: whether `expr` is at least 0."""
 
     def __init__(self, message: str, expr: Any) -> None:
         super().__init__(message)
@@ -114,7 +114,7 @@ class OutOfBoundsError(AdjitError, IndexError):
 
 
 class SizeWanted(TraceError):
-    """A size that follows from values is wanted by a trace that does not know which sizes to assume."""
+    """Raised if a trace needs a size that depends on values, and does not know which size to assume."""
 
 
 SizeWanted.__name__ = "TraceError"  # the class that users see and catch
@@ -133,11 +133,11 @@ class CheckError(AdjitError, AssertionError):
 
 
 class OutOfRoomError(CheckError):
-    """A list of a compiled function has more items than it has room for; the function is traced again, with more room."""
+    """A list in a compiled function has more items than its capacity; the function is traced again with a larger one."""
 
 
 class FoundSizeError(CheckError):
-    """An array of a compiled function has another size than the call has assumed; the call starts again, with the size that was found."""
+    """An array in a compiled function has another size than the call has assumed; the call starts again with the actual size."""
 
 
 _OWN = {error.__name__: error for error in (OutOfRoomError, FoundSizeError)}
@@ -178,7 +178,7 @@ class NonFiniteError(AdjitError, FloatingPointError):
 
 
 class InternalError(AdjitError, RuntimeError):
-    """A bug in adjit. Its cause is the original exception; its message says where the program that triggered it is."""
+    """A bug in adjit. Its cause is the original exception; its message names a file with the program that triggered it."""
 
 
 class ParseError(AdjitError, ValueError):

@@ -34,7 +34,7 @@ class Var:
 
 
 class Symbol(Var):
-    """A size of the program's arguments: from `low` to `high`, None if there is no limit. `hint` is one that occurred."""
+    """A size of the program's arguments, from `low` to `high` (None: no limit). `hint` is its value in the call that was traced."""
 
     __slots__ = ("high", "hint", "low")
 
@@ -193,7 +193,7 @@ class Symbolic:
 
     @property
     def hint(self) -> int:
-        """Its value for the sizes that occurred: for decisions that are right for all sizes, but not equally good."""
+        """Its value for the sizes of the traced call: for decisions that affect only speed."""
         return self.constant + sum(factor * _product(monomial) for monomial, factor in self.terms.items())
 
     def __format__(self, spec: str) -> str:
@@ -260,7 +260,7 @@ def is_static(*sizes: object) -> bool:
 
 
 def _operand(n: Any) -> Any:
-    """A number or an expression: the size of a type, which only passes for a number (`ir/sizes.py`), has one."""
+    """A number or an expression; of a `Size` (`ir/sizes.py`), its expression."""
     return n if type(n) is int or type(n) is Symbolic else getattr(n, "expr", n)
 
 

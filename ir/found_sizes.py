@@ -1,9 +1,9 @@
-"""Sizes that a call finds while it runs: the length of a list that a loop appends to, the number of elements that a mask selects.
+"""Sizes that depend on values: the length of a list that a loop appends to, the number of elements that a mask selects.
 
-The memory of a program is planned when it starts, so sizes are known by then. A call therefore *assumes* the sizes that follow from values:
-those that the call before it has found. They are hidden arguments, arrays of as many elements that no one reads, so that one program serves
-all sizes, as for any other argument. The program compares what it finds with each assumption. If they differ, it fails with
-`FoundSizeError` before anything has changed, and the runtime starts the call again with the size that was found.
+A program needs all sizes when it starts, because its memory is planned. A call therefore *assumes* the sizes that depend on values: those
+that the previous call has found. They are passed as hidden arguments, arrays of that many elements whose contents are not read, so that one
+program serves all sizes, as for any other argument. The program compares the actual sizes with the assumed ones. If they differ, it fails
+with `FoundSizeError` before anything has changed, and the runtime starts the call again with the actual size.
 
 If nothing is known about a size yet, the trace ends there (`Unfinished`), and the program is one that always fails in this way.
 """
@@ -22,9 +22,9 @@ INSTEAD = "take it from the .shape of an argument, close over a Python int, or n
 NEVER = -(2**63)  # a size that no array has
 
 MESSAGE = (
-    "an array has a size that is only known when the function runs, and is {{}} here (size {}); a function that prints, or communicates "
-    "with other processes, cannot start again with that size: return what is to be printed, or make the array in a function called before "
-    "this one"
+    "the size of an array is only known when the function runs, and is {{}} here (size {}); the call would have to start again with that "
+    "size, and a function that prints or communicates with other processes cannot: return the values to print, or compute the array in a "
+    "separate function that is called before this one"
 )
 
 
@@ -33,7 +33,7 @@ class Unfinished(BaseException):
 
 
 def found_size(count: Any, otherwise: str) -> int:
-    """A traced integer as the size of an array. `otherwise` is what an error says where that is not possible."""
+    """A traced integer as the size of an array. `otherwise`: the message of the error that is raised where that is not possible."""
     builder = current_builder()
     if builder is None:
         raise TraceError(otherwise)
@@ -43,7 +43,7 @@ def found_size(count: Any, otherwise: str) -> int:
 def size_of(n: Any, what: str) -> int:
     """An argument of the function `what` as a size. It may be traced."""
     if isinstance(n, Value) and not n.type.shape and n.type.dtype.kind in "iu":
-        return found_size(n, f"{what}: a traced value decides on a size; {INSTEAD}")
+        return found_size(n, f"{what}: a size cannot be a traced value; {INSTEAD}")
     return as_size(n)
 
 

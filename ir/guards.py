@@ -36,7 +36,7 @@ class Guard(NamedTuple):
 
 
 class Pin(NamedTuple):
-    """Why a symbol has one value only."""
+    """Why a symbol has only one value."""
 
     name: str
     value: int
@@ -57,7 +57,7 @@ class Recording:
         self.locate = locate
         self.guards: list[Guard] = []
         self.pins: dict[str, Pin] = {}
-        self.is_single = False  # whether a pass has left a symbol one value, for which a program of its own is better
+        self.is_single = False  # whether a pass has narrowed a symbol to one value: a program for that size alone is then better
 
     def assume(self, expr: Symbolic, relation: str) -> None:
         guard = Guard(expr, relation, self.locate())

@@ -8,7 +8,7 @@ from .records import NamedTuple
 
 
 class Location(NamedTuple):
-    """File, line and column (both counted from 1; 0 if unknown) and the function's name."""
+    """File, line and column (counted from 1; 0 if unknown), and the function's name."""
 
     file: str
     line: int

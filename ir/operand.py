@@ -47,7 +47,7 @@ def is_arithmetic(x: Any) -> bool:
 
 
 def compares_itself(x: Any) -> bool:
-    """Whether `==` is left to `x`, an object that adjit's operators do not accept: `pytest.approx(1.0)`, say."""
+    """Whether `==` is left to `x`, an object that adjit's operators do not accept, such as `pytest.approx(1.0)`."""
     return not is_arithmetic(x) and not isinstance(x, str) and any("__eq__" in vars(base) for base in type(x).__mro__[:-1])
 
 
@@ -94,7 +94,7 @@ def as_number(x: Operand, other: Any = 0) -> Operand:
 
 
 def refuse_modulus() -> Any:
-    raise UnsupportedError("pow: three arguments are for Python's own integers; multiply in a loop that takes the remainder at every step")
+    raise UnsupportedError("pow: a third argument is for Python integers only; multiply in a loop, and take the remainder at every step")
 
 
 class Operand:

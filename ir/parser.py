@@ -387,7 +387,7 @@ class _Parser:
 
     def literal(self, bare: _Bare, type: TensorType | None) -> Literal:
         if type is None:
-            self.scan.fail(f"the type of this literal does not follow from its place: write it as {bare.text}:f64[]", bare.start, bare.end)
+            self.scan.fail(f"the type of this literal cannot be inferred: write it as {bare.text}:f64[]", bare.start, bare.end)
         try:
             return Literal(scalar_of(bare.text, type.dtype), type)
         except ValueError as error:

@@ -71,7 +71,7 @@ class _PlanRules:
         func = self.func
         for k, param in enumerate(func.params):
             if self.plan.windows.get(id(param)) is not None and self.plan.places.get(id(param)) != Place("param", k):
-                self.fail(f"parameter {k} lies elsewhere, at {self.plan.places.get(id(param))}", None)
+                self.fail(f"parameter {k} is not in its own memory, but at {self.plan.places.get(id(param))}", None)
             self.write([param], None, -1)
         self.block(func.block)
         self.clock += 1
@@ -159,12 +159,12 @@ class _PlanRules:
         for result, carry in zip(stmt.results, carries, strict=False):
             here, there = self.window(result, stmt), self.window(carry, stmt)
             if here.root is not there.root or here.layout != there.layout:
-                self.fail("a loop's result lies elsewhere than what it carries", stmt)
+                self.fail("a loop's result is not in the memory of its carry", stmt)
         self.write(stmt.results[len(carries) :], stmt, 2 * self.clock + 1)
         for k, following in enumerate(body.results):
             for j, carry in enumerate(carries):
                 if k != j and following is not carry and self.share(following, carry):
-                    self.fail("what a loop carries next lies in the memory of another carry", stmt)
+                    self.fail("the next value of a carry is in the memory of another carry", stmt)
 
     # ---- reading and writing
 
@@ -238,11 +238,11 @@ class _PlanRules:
                 self.fail(f"{root!r} lies at {place}, and the arena ends at {self.plan.arena_bytes}", stmt)
         elif place.kind == "sized":
             if place.index >= len(self.plan.sized) or not at_least(self.plan.sized[place.index], nbytes):
-                self.fail(f"{root!r} lies at {place}, where there is no room for it", stmt)
+                self.fail(f"{root!r} lies at {place}, which is too small for it", stmt)
         elif place.kind in ("param", "result"):
             owners = self.func.params if place.kind == "param" else self.func.results
             if place.index >= len(owners) or not at_least(owners[place.index].type.nbytes, nbytes):
-                self.fail(f"{root!r} lies at {place}, where there is no room for it", stmt)
+                self.fail(f"{root!r} lies at {place}, which is too small for it", stmt)
         elif place.kind == "constant" and (stmt is None or not isinstance(stmt.op, Constant)):
             self.fail(f"{root!r} lies at {place}, but is not a constant", stmt)
 

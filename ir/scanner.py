@@ -66,7 +66,7 @@ class Scanner:
         self.symbols = Symbols()
         self._types: dict[str, TensorType] = {}
         if not is_text(text):
-            raise ParseError("the text holds a null byte or half of a surrogate pair")
+            raise ParseError("the text contains a null byte or half of a surrogate pair")
 
     # ---- tokens
 
@@ -132,7 +132,7 @@ class Scanner:
         except ValueError:
             self.fail(f"{found} is not a string: it has an unknown escape")
         if not is_text(text):
-            self.fail(f"{found} holds a null byte or half of a surrogate pair")
+            self.fail(f"{found} contains a null byte or half of a surrogate pair")
         return text
 
     def integer(self) -> int:
@@ -142,7 +142,7 @@ class Scanner:
     def whole(self, digits: str) -> int:
         """The integer value of the digits just read. Python itself refuses to convert thousands of digits."""
         if len(digits.lstrip("-")) > MAX_DIGITS:
-            self.fail(f"a number of {len(digits)} digits does not fit 64 bits")
+            self.fail(f"a number of {len(digits)} digits does not fit into 64 bits")
         return int(digits)
 
     def deeper(self) -> AbstractContextManager[None]:
@@ -165,7 +165,7 @@ class Scanner:
         if known is None:
             name, _, dims = found[:-1].partition("[")
             if name not in DTYPES:
-                self.fail(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}", self.start, self.start + len(name))
+                self.fail(f"unknown dtype {name!r}; choose one of {', '.join(DTYPES)}", self.start, self.start + len(name))
             known = self._types[found] = TensorType(DTYPES[name], tuple(self.whole(n.strip()) for n in dims.split(",") if n))
         return known
 
@@ -197,7 +197,7 @@ class Scanner:
         start = self.start
         name = self.text[start : self.at - 1]
         if name not in DTYPES:
-            self.fail(f"unknown dtype {name!r}; there are {', '.join(DTYPES)}", start, start + len(name))
+            self.fail(f"unknown dtype {name!r}; choose one of {', '.join(DTYPES)}", start, start + len(name))
         sizes = [self.size()]
         while not self.accept("]"):
             self.expect(",")
@@ -223,7 +223,7 @@ class Scanner:
             elif self.accept("//"):
                 divisor = self._factor()
                 if divisor == 0:
-                    self.fail("a size is not divided by 0")
+                    self.fail("a size cannot be divided by 0")
                 out = out // divisor
             else:
                 return out

@@ -213,7 +213,7 @@ class Size(Integer):
         return other ** self._value()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Functions of NumPy: on integers, Python's operators; on anything else, the function of the value."""
+        """NumPy's functions: with integers, the Python operators; with other operands, the function of the size's value at run time."""
         python = _OPERATORS.get(ufunc.__name__) if method == "__call__" and not options else None
         if python is not None and all(as_expr(x) is not None for x in inputs):
             return python(*(x if type(x) is Size else int(x) for x in inputs))
@@ -382,7 +382,7 @@ def as_expr(n: object) -> Expr | None:
         return n.expr  # type: ignore[attr-defined,no-any-return]
     if isinstance(n, int):
         return int(n)
-    index = getattr(n, "__index__", None)  # the integers of NumPy
+    index = getattr(n, "__index__", None)  # NumPy's integers
     return int(n) if index is not None and kind.__module__ == "numpy" and not getattr(n, "shape", ()) else None  # type: ignore[call-overload]
 
 

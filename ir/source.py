@@ -244,7 +244,7 @@ class Writer(Regions):
         return found if self.homes.get(id(found)) is self.block_at[0] and not self.is_param(found) else None
 
     def is_param(self, x: Operand) -> bool:
-        """Whether this is a parameter of the function: its variable is not assigned, so that it can be looked at in the end."""
+        """Whether this is a parameter of the function: its variable is never assigned, so that users can look at it in a debugger."""
         return any(x is p for p in self.func.params)
 
     def may_overwrite(self, name: str) -> bool:

@@ -24,7 +24,7 @@ def sizes_in(func: Func, shapes: Sequence[Shape]) -> dict[str, int]:
                 out.setdefault(str(n), given)
     missing = [name for name in symbols_of(func) if name not in out]
     if missing:
-        raise ShapeError(f"@{func.name}: no parameter has an axis of the size {missing[0]} alone")
+        raise ShapeError(f"@{func.name}: no parameter has an axis whose size is {missing[0]} alone")
     return out
 
 

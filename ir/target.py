@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from .records import NamedTuple
 
-# How the programs of several ranks exchange arrays: at the place of each collective; while other values are computed; and, if all run on
-# one machine, also by products that exchange each block that they have computed. A later one includes those before it.
+# How the programs of several ranks exchange arrays: at the position of each collective; while other values are computed; and, if all run on
+# one machine, also by products that exchange each block that they have computed. Each includes those before it.
 IN_ORDER, OVERLAPPED, SHARED = EXCHANGES = ("in order", "overlapped", "shared")
 COMPARED = 12  # fields: the shared routines have no collectives, and no lines
 

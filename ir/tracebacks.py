@@ -21,7 +21,7 @@ from .errors import AdjitError, InternalError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-UNINTENDED = (KeyError, AttributeError, AssertionError, NameError)  # which adjit never raises for users except as an AdjitError
+UNINTENDED = (KeyError, AttributeError, AssertionError, NameError)  # adjit never raises these for users, except as an AdjitError
 LIBRARIES = frozenset({"numpy", "llvmlite", *sys.stdlib_module_names} - {"__main__"})
 
 

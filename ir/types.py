@@ -67,7 +67,7 @@ def as_dtype(spec: Any) -> DType:
 
 
 def is_bfloat16(dtype: DType) -> bool:
-    """Whether this is the dtype of the package ml_dtypes, which is then known from here on."""
+    """Whether this is bfloat16 of the package ml_dtypes; if so, register it as \"bf16\"."""
     if dtype.name != "bfloat16" or dtype.itemsize != 2:
         return False
     DTYPE_NAMES[dtype], DTYPES["bf16"] = "bf16", dtype

@@ -4,7 +4,7 @@
 - Operands are values and literals; a literal's value has the dtype of its type.
 - The results' types are those that the op's own type rule infers.
 - Regions follow their own rules: `Region.check`.
-- Operands that go together do: factors that `lu` computed are those of the matrix that stands beside them (`Op.made_from`).
+- Operands that belong together match: the factors by `lu` are those of the matrix that is passed with them (`Op.made_from`).
 - Tables that only native code reads are constants with the values that the op prescribes (`Op.tables`).
 - Attributes have their declared types, axes count from 0, sizes are not negative: `ops.checks`.
 - Phases are `forward` or `backward`. Forward statements may read backward results, as an update after a gradient does.
@@ -117,7 +117,7 @@ class _Verifier:
         if stmt.blocks:
             self.fail(f"{stmt.op.name} takes no blocks")
         if not isinstance(stmt.op, StackOp) and any(isinstance(a.type, StackType) for a in stmt.args):
-            self.fail(f"{stmt.op.name} takes no stacks: only the ops whose names begin with stack_ look into them")
+            self.fail(f"{stmt.op.name} takes no stacks: only ops whose names begin with stack_ do")
         try:
             inferred = checked_result_types(stmt.op, [a.type for a in stmt.args])
         except NotGeneral:  # whether they fit depends on the sizes
@@ -158,7 +158,7 @@ class _Verifier:
     def define(self, value: Operand, inferred: bool = False) -> None:
         """A value becomes visible; the types that an op infers have been checked already."""
         if not isinstance(value, Value):
-            self.fail(f"{value!r} stands where a value is defined")
+            self.fail(f"{value!r} is not a value, and cannot be defined")
         if id(value) in self.defined:
             self.fail(f"{self.name(value)} is defined twice")
         if not inferred:

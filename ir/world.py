@@ -49,7 +49,7 @@ def alone(environment: Mapping[str, str], reason: Exception) -> World:
         size = environment.get(name, "")
         if size.isdigit() and int(size) > 1:
             why = str(reason).partition("\n")[0]
-            raise DistributedError(f"started as one of {size} ranks ({name}), but mpi4py cannot be imported ({why}): {INSTALL}")
+            raise DistributedError(f"this process is one of {size} ranks ({name}), but mpi4py cannot be imported ({why}): {INSTALL}")
     return World(0, 1, None)
 
 

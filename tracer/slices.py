@@ -69,8 +69,8 @@ def with_positions(x: Operand, key: Any, what: str = "getitem") -> tuple[Operand
             parts.append(part)
             continue
         otherwise = (
-            f"{what}: [{part.type}] of {x.type}: how many elements a traced mask selects is not known while tracing; use "
-            "where(mask, a, b) instead, or say how many there can be, with adjit.extract(mask, x, size=n)"
+            f"{what}: [{part.type}] of {x.type}: the number of elements that a traced mask selects is not known while tracing; use "
+            "where(mask, a, b) instead, or give the largest number possible: adjit.extract(mask, x, size=n)"
         )
         axis = sum(axes_taken(p) for p in parts)
         if any(p is Ellipsis for p in parts):

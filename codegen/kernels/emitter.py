@@ -17,7 +17,7 @@ from ..vecmath import functions as vecmath
 
 
 class VectorEmitter(Lanes):
-    """Implements `adjit.ir.ops.base.Emitter`."""
+    """Implements `adjit.ir.ops.lowering.Emitter`."""
 
     def __init__(self, text: Text, width: int = 1, position: Callable[[int, int], Reg] | None = None, strict: bool = False) -> None:
         super().__init__(text, width, strict)

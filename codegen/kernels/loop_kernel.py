@@ -29,7 +29,7 @@ from .window import Hosted, Private, Strided
 
 
 class LoopKernel(Kernel):
-    """The loops available to an op's `lower`. Implements `adjit.ir.ops.base.Loops`."""
+    """The loops available to an op's `lower`. Implements `adjit.ir.ops.lowering.Loops`."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -15,7 +15,7 @@ from .emitter import VectorEmitter
 
 
 class Strided:
-    """A buffer viewed with strides. Implements `adjit.ir.ops.base.Window`."""
+    """A buffer viewed with strides. Implements `adjit.ir.ops.lowering.Window`."""
 
     written = 1  # number of members that a store writes
     ops = 0  # operations applied to each element when it is stored

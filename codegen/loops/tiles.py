@@ -1,7 +1,7 @@
 """Cuts nests whose accesses run in different directions, as in transposes, into tiles that stay in the cache.
 
 A cache line loaded along one direction is then still cached when the other direction reaches it. Tiles consist of squares with sides of at
-most one vector, which the nest loads as vectors and transposes in registers (`ir.Square`).
+most one vector, which the nest loads as vectors and transposes in registers (`Square` in `ir.py`).
 
 A tile is only a domain with more axes: an axis of n elements becomes one of n/T tiles and one of T elements, with matching strides.
 """

@@ -65,7 +65,7 @@ class Op:
     name: ClassVar[str] = ""
     # What the op does besides computing: declared here, queried on statements (`ir.effects`).
     effect: ClassVar[bool] = False  # ordered with other effects, never removed, never duplicated
-    is_visible: ClassVar[bool] = False  # others notice it: a call that fails afterwards cannot start again
+    is_visible: ClassVar[bool] = False  # its effect is visible outside the call: a call that fails afterwards cannot start again
     is_collective: ClassVar[bool] = False  # all ranks of an MPI program take part
     can_fail: ClassVar[bool] = False  # may raise at run time
     can_stop: ClassVar[bool] = False  # may be interrupted, or run out of memory
@@ -78,7 +78,7 @@ class Op:
     # The kind of op: passes and code generation ask for these properties, rather than for its class.
     is_elementwise: ClassVar[bool] = False  # an element of the result depends on the operands' elements at the same position only
     is_reduction: ClassVar[bool] = False  # combines the elements along some axes, in a loop nest over its operand
-    is_transparent: ClassVar[bool] = False  # computes nothing: its results are operands, and it only says what their derivatives are
+    is_transparent: ClassVar[bool] = False  # computes nothing: its results are some of its operands, and it only affects derivatives
     is_view: ClassVar[bool] = False  # the result is the operand read through another layout
     is_constant: ClassVar[bool] = False  # an array that is part of the program
     is_product: ClassVar[bool] = False  # a sum of products, which runs near the peak of the machine
@@ -92,7 +92,7 @@ class Op:
     sets_rows: ClassVar[bool] = False  # replaces rows of its first operand by the second, at indices known at run time
     shifts: ClassVar[bool] = False  # in a loop nest, reads its operand at other positions than it computes
     writes_strided: ClassVar[bool] = False  # native code can store the result through any strides
-    joins_region: ClassVar[bool] = False  # as a host (`stores_once`), joins the region that first reads it, rather than begin one
+    joins_region: ClassVar[bool] = False  # as a host (`stores_once`), joins the region that first reads it instead of starting one
     in_place: ClassVar[int | None] = None  # the argument that native code may overwrite with the result, if it is not read afterwards
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
@@ -169,8 +169,8 @@ class Op:
         return args
 
     def passed(self, args: tuple[Operand, ...]) -> tuple[Operand, ...]:
-        """The operands that the results of a transparent op are."""
-        raise AdjitError(f"{self.name}: no transparent op")
+        """The operands that a transparent op returns as its results."""
+        raise AdjitError(f"{self.name}: not a transparent op")
 
     def pullback(
         self, results: tuple[Operand, ...], args: tuple[Operand, ...], cotangents: tuple[Operand | None, ...], needed: Sequence[bool]
@@ -307,7 +307,7 @@ def apply(op: Op, *args: Operand) -> Operand:
 
 
 def widened(x: Operand) -> Operand:
-    """x in the dtype in which its numbers are computed."""
+    """x in the dtype in which ops compute: float32 for 16-bit floats, its own otherwise."""
     dtype = computed(x.type.dtype)
     return x if x.type.dtype == dtype else apply(REGISTRY["cast"](dtype), x)
 

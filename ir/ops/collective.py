@@ -55,7 +55,7 @@ class Collective(Op, abstract=True):
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
         if x.dtype.kind == "c" or (self.sums and x.dtype == BOOL):
-            raise DTypeError(f"{self.name}: takes no {x}" + ("; cast it to integers to count" if x.dtype == BOOL else ""))
+            raise DTypeError(f"{self.name}: does not take {x}" + ("; cast it to integers to count" if x.dtype == BOOL else ""))
         if x.size > LARGEST:
             raise ShapeError(f"{self.name}: {x} has more elements than MPI can count ({LARGEST}); split it")
         return self.result(x)
@@ -153,8 +153,8 @@ class StartAllReduce(InPlace):
 class DeferAllReduce(StartAllReduce):
     """Begins an all-reduce that `sum_deferred` completes, a part at a time.
 
-    Through memory that ranks share, nothing is added before. A sum that MPI makes is complete at `finish_all_reduce`, which stands between
-    the two in either case: what may fail has happened when a region around `sum_deferred` begins to write to variables.
+    If ranks sum through shared memory, nothing is added before `sum_deferred`; a sum by MPI is complete at `finish_all_reduce`. That
+    statement is between the two in either case, so that nothing fails in the region around `sum_deferred`, which may write to variables.
     """
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
@@ -175,7 +175,7 @@ class SumDeferred(Collective):
     joins_region = True
 
     def evaluate(self, *arrays: Array) -> Array:
-        return arrays[0].copy()  # evaluated, `defer_all_reduce` has made the sums
+        return arrays[0].copy()  # when evaluated, `defer_all_reduce` has computed the sums
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return d
@@ -269,7 +269,7 @@ class Moving(Collective, abstract=True):
     """A collective whose result has memory of its own."""
 
     def count(self, x: TensorType, y: TensorType) -> int:
-        """The number of elements that MPI is told."""
+        """The number of elements that is passed to MPI."""
         return min(x.size, y.size)
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
@@ -345,7 +345,7 @@ class ReduceScatter(Ranked):
 
 
 class AllToAll(Ranked):
-    """Element s of the first axis goes to rank s, where it becomes element r, if it comes from rank r."""
+    """Element s of the first axis on rank r becomes element r of the result on rank s."""
 
     def result(self, x: TensorType) -> TensorType:
         self.check(x)
@@ -362,7 +362,7 @@ class AllToAll(Ranked):
 
 
 def in_rows(k: Loops, out: Window, x: Window) -> Window:
-    """The operand as a whole: where it lies, or copied to the result's buffer."""
+    """The operand as contiguous memory: in place, or copied to the result's buffer."""
     if x.is_row_major:
         return x
     k.copy(out, x)
@@ -407,5 +407,5 @@ def all_to_all(x: Operand) -> Operand:
 
 def valid(root: int) -> int:
     if not 0 <= root < world().size:
-        raise ShapeError(f"there is no rank {root}: they are numbered from 0 to {world().size - 1}")
+        raise ShapeError(f"there is no rank {root}: ranks are numbered from 0 to {world().size - 1}")
     return root

@@ -117,7 +117,7 @@ class Conj(Unary):
 
 
 class Interleave(Op):
-    """Two arrays as one, whose last axis holds an element of each: the parts of complex numbers as they lie in memory."""
+    """Two arrays as one, whose last axis has an element of each: the memory layout of complex numbers."""
 
     arity = 2
     differentiable = False  # inserted by passes, after differentiation

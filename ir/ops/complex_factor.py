@@ -1,7 +1,7 @@
 """Factorisations of complex matrices.
 
 A complex number is a real matrix of two rows and columns, so a complex matrix is a real one of twice the size, whose triangular factors are
-those of the complex matrix. Determinants have an elimination of their own: the real matrix has no trace of their phases.
+those of the complex matrix. Determinants have an elimination of their own: the real matrix does not determine their phases.
 """
 
 from __future__ import annotations

@@ -312,7 +312,7 @@ class ConvolveFilter(Convolution):
             k.each(1, 0.0, lambda _, *windows: add(*windows), filter[1], *rest, own)
 
     def _in_shares(self, k: Loops, work: float, filter: Labelled, image: Labelled, given: Labelled) -> None:
-        """The same for a number of images that is known only at run time: all shares but the last are equal, and no copy is in vain."""
+        """The same for a number of images that is known only at run time: all shares but the last are equal, and every copy gets some."""
         batch = image[1].type.shape[0]
         share = -(-batch // COPIES)
         copies = k.scratch(filter[1].type.with_shape((COPIES, *filter[1].type.shape)))

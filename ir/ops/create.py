@@ -114,7 +114,7 @@ class Fill(Map):
 
 @with_attributes
 class SizeValue(Map):
-    """A size that is known when the program runs, as a number."""
+    """A size that is known only when the program runs, as a number."""
 
     name: ClassVar[str] = "size"
     arity: ClassVar[int | None] = 0
@@ -182,9 +182,9 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = F64) -> Operand:
 
 
 def symbolic_arange(start: Any, stop: Any, step: Any, dtype: Any) -> Operand:
-    """`arange` of sizes that are known when the program runs."""
+    """`arange` of sizes that are known only when the program runs."""
     if not all(isinstance(bound, int) for bound in (start, stop, step)) or is_symbolic(step) or step == 0:
-        raise NotGeneral(f"arange({start}, {stop}, {step}) has no length that is made of sizes")
+        raise NotGeneral(f"the length of arange({start}, {stop}, {step}) is not an expression of sizes")
     count = strided_size(start, stop, step) if step > 0 else strided_size(stop, start, -step)
     out = iota((count,), 0, as_dtype(I64 if dtype is None else dtype))
     scaled = out if step == 1 else out * step

@@ -7,7 +7,7 @@ the cotangents of some of the inputs. Everything that it needs is an operand, so
 Derivatives are taken of functions as traced; `passes.autodiff.transparent` then drops the statement, so native code never contains one.
 
 The forward derivative is a second block, of the operands that it reads and the tangents of the inputs. If the user gave none, forward mode
-transposes the pullback (`passes.transpose`).
+transposes the pullback (`passes.autodiff.transpose`).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class CustomGradient(Op):
 
     def check(self, what: str, block: Block, given: Sequence[TensorType], wanted: Sequence[TensorType]) -> None:
         if [p.type for p in block.params] != [*given] or [r.type for r in block.results] != [*wanted]:
-            raise ShapeError(f"custom_gradient: {what} of {self.function} should take ({join(given)}) and give ({join(wanted)})")
+            raise ShapeError(f"custom_gradient: {what} of {self.function} must take ({join(given)}) and return ({join(wanted)})")
 
     def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
         return arrays[self.inputs : self.inputs + self.values]

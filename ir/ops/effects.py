@@ -205,14 +205,14 @@ class Print(Effect):
 
 
 def parsed(template: str) -> Iterable[tuple[str, str | None, str | None, str | None]]:
-    """The parts of a template: text, and the name, format and conversion of the place after it."""
+    """The parts of a template: text, and the name, format and conversion of the placeholder after it."""
     from string import Formatter  # noqa: PLC0415 - compiles regular expressions when imported, and few programs need it
 
     return Formatter().parse(template)
 
 
 def check_template(what: str, template: str, types: Sequence[TensorType]) -> None:
-    """Reject a template that does not have a place for each operand, or a format that an operand does not take."""
+    """Reject a template without a placeholder for each operand, or with a format that an operand does not support."""
     places = [part[1:] for part in parsed(template) if part[1] is not None]
     if len(places) != len(types):
         raise ShapeError(f"{what}: {template!r} does not fit {len(types)} operands")

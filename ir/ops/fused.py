@@ -63,7 +63,7 @@ class Fuse(Group):
         body = self.check_block(rules, stmt)
         made = {id(r) for s in body.stmts for r in s.results}
         if any(id(r) not in made for r in body.results):
-            rules.fail("it yields what is not made inside")
+            rules.fail("it yields a value that is not computed inside")
         host = hosted_by(stmt)
         if host is not None:
             self._check_hosted(rules, body, host)
@@ -86,7 +86,7 @@ class Fuse(Group):
                 rules.fail(f"{inner.op.name} reads the result of a reduction inside of its fuse")
         for pad in pads:
             if not is_border(pad) or id(pad.args[0]) in made:
-                rules.fail("a pad inside fuse puts a border around an array from outside")
+                rules.fail("a pad inside fuse must put a border around an array from outside")
         if any(map(cuts, pads)) and any(s.op.position_axis is not None for s in body.stmts):
             rules.fail("iota is not allowed inside fuse with a pad: positions are not counted box by box")
 
@@ -118,13 +118,13 @@ class Rows(Group):
         for inner in body.stmts:
             if isinstance(inner.op, View):
                 if len(inner.args) != 1 or id(inner.args[0]) not in aligned or not keeps_rows(inner):
-                    rules.fail(f"{inner.op.name} inside rows must keep the first axis of what a member made")
+                    rules.fail(f"{inner.op.name} inside rows must keep the first axis of a member's result")
             elif not isinstance(inner.op, Fuse) or not runs_by_rows(inner, rows):
                 rules.fail(f"{inner.op.name} is not allowed inside rows: only views and fuse regions over {list(rows)} rows, without pads")
             aligned.update(id(r) for r in inner.results)
         made = {id(r) for s in members for r in s.results}
         if any(id(r) not in made for r in body.results):
-            rules.fail("it yields what no fuse region inside makes")
+            rules.fail("it yields a value that no fuse region inside computes")
 
 
 def hosted_by(stmt: Stmt) -> Stmt | None:

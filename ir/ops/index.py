@@ -24,7 +24,7 @@ from .shape import broadcast_to, lead, move_lead, move_to_lead, reshape, trail
 
 __all__: list[str] = []
 
-PARTS = 8  # of the rows of an array: each is changed by one thread, which reads all indices
+PARTS = 8  # into which the rows of an array are divided: each is changed by one thread, which reads all indices
 
 if TYPE_CHECKING:
     from ..func import Stmt
@@ -284,7 +284,7 @@ class ScatterSet(Scatter):
 
 @with_attributes
 class CheckIndex(Indexing):
-    """The checks of an op on `x` whose result is not read: it raises where `of` would. args: *indices. Inserted by `passes.dce`."""
+    """The checks of an op on `x` whose result is not read: raises where `of` would. args: *indices. Inserted by `passes.simplify.dce`."""
 
     of: str
     x: TensorType

@@ -15,7 +15,7 @@ from ..errors import DTypeError, IndexingError, OutOfBoundsError, ShapeError, Tr
 from ..operand import Concrete, Literal, Operand, as_operand
 from ..records import NamedTuple
 from ..sizes import is_symbolic
-from ..types import BOOL, DTYPE_NAMES, Shape, TensorType, as_size, broadcast_shapes
+from ..types import BOOL, Shape, TensorType, as_size, broadcast_shapes
 from .base import apply
 from .index import Gather, Scatter, ScatterAdd, ScatterSet, wrapped
 from .join import concatenate, write_window
@@ -89,7 +89,7 @@ def additem(x: Operand, key: Any, value: Any) -> Operand:
     """A copy of `x` after `x[key] += value`, where values at equal indices are all added."""
     given = value if isinstance(value, SCALAR) else as_operand(value).type.dtype
     if not np.can_cast(np.result_type(given), x.type.dtype, "same_kind"):
-        raise DTypeError(f"additem: adding {value_type(value)} to {x.type} would lose its kind; cast either first")
+        raise DTypeError(f"additem: {value_type(value)} cannot be added to {x.type} without changing its kind of dtype; cast either first")
     mask = traced_mask(x, key)
     if mask is not None:
         return where(mask, x + fitted("additem", x, key, value, x.type.shape[len(key.type.shape) :]), x)
@@ -224,7 +224,7 @@ def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selectio
 def read_item(item: Any, where: str) -> Any:
     """Parse one item of a key: an int, a slice, None, `...`, a mask (a NumPy array of bools) or an operand of integers."""
     if isinstance(item, slice) and any(isinstance(bound, Operand) and not known(bound) for bound in (item.start, item.stop)):
-        raise TraceError(f"{where}: sizes are static, so a slice has no traced bounds; their distance must be a number, as in x[i:i + 3]")
+        raise TraceError(f"{where}: the length of a slice with traced bounds must be a number, as in x[i:i + 3]")
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, bool | np.bool_):
@@ -254,15 +254,12 @@ def read_array(index: Operand, where: str) -> Any:
     if type.dtype == BOOL:
         if data is None:
             raise TraceError(
-                f"{where}: how many elements a traced mask selects is not known while tracing; use where(mask, a, b) instead, or say how "
-                "many there can be, with adjit.extract(mask, x, size=n)"
+                f"{where}: the number of elements that a traced mask selects is not known while tracing; use where(mask, a, b) instead, "
+                "or give the largest number possible: adjit.extract(mask, x, size=n)"
             )
         return data
     if type.dtype.kind not in "iu":
-        raise IndexingError(
-            f"{where}: {type} cannot index: indices are integers, and {DTYPE_NAMES[type.dtype]} is not"
-            " rounded; cast it to integers with astype"
-        )
+        raise IndexingError(f"{where}: indices must be integers or bools, not {type}; cast with .astype(int)")
     return int(data) if data is not None and not type.shape else index
 
 

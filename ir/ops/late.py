@@ -1,4 +1,4 @@
-"""Ops that few programs use, which are imported with the functions that need them: `load` imports all of them, for the parser."""
+"""Ops that few programs use: their modules are imported when one of their functions is first used. `load` imports all, for the parser."""
 
 from __future__ import annotations
 

@@ -352,7 +352,7 @@ class Detach(View):
 
 
 class Assigned(View):
-    """`new`, which a variable is assigned in place of `old`. Derivatives pass to `old`, as the variable's, none to what is assigned."""
+    """`new`, the value that replaces `old` in a variable. Derivatives by the variable pass to `old`; none pass to the assigned value."""
 
     arity = 2
     is_transparent = True

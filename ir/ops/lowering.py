@@ -21,7 +21,7 @@ Reg: TypeAlias = Any  # a value in native code, opaque to ops
 
 
 class Writing(Protocol):
-    """Python source, as ops write it; implemented by `ir.source`. Nodes are those of `ast`, and opaque here."""
+    """Writes Python source; implemented by `ir.source`. Nodes are those of `ast`, and opaque here."""
 
     def __call__(self, template: str, *nodes: Any) -> Any:
         """An expression: `{}` in the template stands for the nodes, in order."""

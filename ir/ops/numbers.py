@@ -24,7 +24,7 @@ REFUSES = {"floor_divide": ZERO, "remainder": ZERO, "left_shift": NEGATIVE, "rig
 
 
 def check_integers(name: str, a: Operand | float, b: Operand | float) -> None:
-    """Emit the check of an operator on two numbers, of which one is traced, if both are integers of Python's and it may refuse them."""
+    """Emit the check of an operator on two numbers, one of them traced, if both are Python integers and Python might raise for them."""
     if name not in REFUSES or not is_integer(a) or not is_integer(b):
         return
     divides = REFUSES[name] is ZERO
@@ -38,5 +38,5 @@ def check_integers(name: str, a: Operand | float, b: Operand | float) -> None:
 
 
 def is_integer(x: Operand | float) -> bool:
-    """Whether this is an integer of Python's, known or traced: its bools are integers too."""
+    """Whether this is a Python integer or bool, known or traced."""
     return type(x) in (bool, int) if isinstance(x, SCALARS) else x.weak and x.type.dtype.kind in "iub"

@@ -179,7 +179,7 @@ def random_bits(key: Operand, shape: Any, dtype: Any = U32) -> Operand:
     """Uniform uint32 or uint64."""
     kind = as_dtype(dtype)
     if kind not in (U32, U64):
-        raise DTypeError(f"random_bits: uint32 or uint64, not {DTYPE_NAMES[kind]}")
+        raise DTypeError(f"random_bits: the dtype must be uint32 or uint64, not {DTYPE_NAMES[kind]}")
     out = checked_type(kind, as_shape(shape, "random_bits"), "random_bits")
     low, high = counters(key, out.shape)
     return blocks("random_bits", key, low, high, kind)
@@ -216,7 +216,7 @@ def random_normal(key: Operand, shape: Any = (), dtype: Any = F32) -> Operand:
 def float_kind(what: str, dtype: Any) -> DType:
     kind = as_dtype(dtype)
     if kind not in (F32, F64):
-        raise DTypeError(f"{what}: float32 or float64, not {DTYPE_NAMES[kind]}")
+        raise DTypeError(f"{what}: the dtype must be float32 or float64, not {DTYPE_NAMES[kind]}")
     return kind
 
 
@@ -224,10 +224,10 @@ def random_integers(key: Operand, shape: Any, low: int, high: int, dtype: Any = 
     """Uniform integers in [low, high), static bounds: low + floor(u * (high - low)) for 64-bit u; probabilities are off by below 2**-64."""
     kind = as_dtype(dtype)
     if kind.kind not in "iu":
-        raise DTypeError(f"random_integers: an integer dtype, not {DTYPE_NAMES[kind]}")
+        raise DTypeError(f"random_integers: the dtype must be an integer dtype, not {DTYPE_NAMES[kind]}")
     info = np.iinfo(kind)
     if not info.min <= low < high <= int(info.max) + 1:
-        raise DTypeError(f"random_integers: [{low}, {high}) is empty or leaves {DTYPE_NAMES[kind]}")
+        raise DTypeError(f"random_integers: [{low}, {high}) is empty, or exceeds the range of {DTYPE_NAMES[kind]}")
     bits = random_bits(key, shape, U64)
     span = high - low
     offset = cast(bits if span == 2**64 else high_product(bits, span), kind)

@@ -165,7 +165,7 @@ class Extremum(Reduce, abstract=True):
         (x,) = types
         for axis in normalize_axes(self.axes, x.rank, self.name):
             if x.shape[axis] == 0:
-                raise ShapeError(f"{self.name}: axis {axis} of {x} is empty, and the {self.name} of nothing is not defined")
+                raise ShapeError(f"{self.name}: axis {axis} of {x} is empty, and the {self.name} of no elements is undefined")
         return super().infer(x)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
@@ -315,7 +315,7 @@ def check_kind(op: Reduce | ArgExtremum, x: TensorType) -> None:
 
 
 def without_axes(x: Operand, axis: Any) -> bool:
-    """Whether a value without axes is reduced along its only one, which NumPy allows."""
+    """Whether a scalar is reduced along axis 0 or -1, which NumPy allows."""
     return not x.type.shape and type(axis) is int and axis in (0, -1)
 
 

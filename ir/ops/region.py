@@ -42,7 +42,7 @@ class Region(Op, abstract=True):
         missing = [name for name in dir(cls) if getattr(getattr(cls, name, None), "__isabstractmethod__", False)]
         if missing and not abstract:
             REGISTRY.pop(cls.name, None)
-            raise TypeError(f"{cls.__name__}: a region op without {', '.join(missing)}")
+            raise TypeError(f"{cls.__name__}: a region op must define {', '.join(missing)}")
 
     @abstractmethod
     def check(self, rules: Rules, stmt: Stmt) -> None:
@@ -53,7 +53,7 @@ class Region(Op, abstract=True):
 
     @abstractmethod
     def flow(self, control: ControlFlow, stmt: Stmt) -> None:
-        """Have the blocks run, in Python source or native code."""
+        """Emit the code that runs the blocks: Python source or native code."""
 
     @abstractmethod
     def pull_back(self, reverse: Reverse, stmt: Stmt) -> None: ...

@@ -245,7 +245,7 @@ def slice_(x: Operand, slices: Sequence[slice]) -> Operand:
 
 
 def slice_text(size: int, start: int, stop: int, step: int) -> str:
-    """`start:stop:step` for an axis, without what is understood."""
+    """`start:stop:step` for an axis, without parts that equal their defaults."""
     last = "" if stop >= size else str(stop)
     return f"{start or ''}:{last}" + ("" if step == 1 else f":{step}")
 
@@ -312,7 +312,7 @@ def span(s: slice, size: int) -> Span:
 
 
 def symbolic_span(s: slice, size: int) -> Span:
-    """`slice.indices` on sizes that are known when the program runs."""
+    """`slice.indices` on sizes that are known only when the program runs."""
     step = 1 if s.step is None else operator.index(s.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")

@@ -53,7 +53,7 @@ class CheckedStackOp(StackOp, abstract=True):
     can_fail: ClassVar[bool] = True
 
     def unchecked(self) -> Self:
-        """This op with the guarantee that it cannot fail. It is printed in the same way; what is parsed is checked."""
+        """This op with the guarantee that it cannot fail. The text of the IR does not show this: an op that is parsed is checked."""
         self.__dict__["can_fail"] = False
         return self
 
@@ -239,7 +239,7 @@ class StackAdd(CheckedStackOp):
 
 
 class StackCopy(StackOp):
-    """The stack in separate memory: inserted by `passes.stacks` where an update in place would be visible."""
+    """The stack in separate memory: inserted by `passes.memory.in_place` where an update in place would be visible."""
 
     can_stop: ClassVar[bool] = True  # for lack of memory
 

@@ -49,7 +49,7 @@ class SolveTriangular(Op):
         return b
 
     def evaluate(self, *arrays: Array) -> Array:
-        """By NumPy's elimination, which has nothing to eliminate."""
+        """By NumPy's general solver, for which a triangle is a matrix like any other."""
         a, b = arrays
         t = np.triu(a, int(self.unit)) if self.upper else np.tril(a, -int(self.unit))
         if self.unit:

@@ -59,7 +59,7 @@ def push_region(stmt: Stmt, known: Tangents, append: Append, in_place: bool) -> 
 
 
 class _Pusher:
-    """Implements `ir.ops.region.Forward` for regions."""
+    """Implements `ir.ops.lowering.Forward` for regions."""
 
     def __init__(self, known: Tangents, active: set[int], append: Append, builder: Builder) -> None:
         self.given = known, active, append, builder

@@ -105,7 +105,7 @@ class Sweep:
                 if masks:
                     self.masked.add(id(arg))
 
-    # ---- what regions require: `ir.ops.region.Reverse`
+    # ---- what regions require: `ir.ops.lowering.Reverse`
 
     def branches(self, stmt: Stmt, may_keep: bool) -> None:
         pull_back_branches(self, stmt, may_keep)

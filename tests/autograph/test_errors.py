@@ -460,7 +460,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (write_to_array_in_list, (V,), TraceError, shared("both")),
     (write_through_dict, (V,), TraceError, "a traced value cannot be stored in a NumPy array that is not a local variable"),
     (size_of_traced_value, (3,), TraceError,
-     ("full: a traced value decides on a size; take it from the .shape of an argument, close over a Python int, or name the argument in "
+     ("full: a size cannot be a traced value; take it from the .shape of an argument, close over a Python int, or name the argument in "
      "static=; in a traced branch or loop it may differ each time")),
     (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot decide on it: write a loop, or choose"),
     (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),

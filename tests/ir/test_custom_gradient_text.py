@@ -88,9 +88,9 @@ def test_what_was_not_there_yet_says_so() -> None:
     ("before", "after", "error", "message"),
     [
         (" pull (%e: f64[], %y.bar: f64[])", "", ParseError, "pull"),
-        ("%y.bar: f64[])", "%y.bar: f64[2])", VerifyError, "should take"),
+        ("%y.bar: f64[])", "%y.bar: f64[2])", VerifyError, "must take"),
         ("pull (%e: f64[],", "pull (%e: f32[],", ParseError, r"%e is f64\[\] around this block"),
-        ("yield %1", "yield %1, %1", VerifyError, "should take"),
+        ("yield %1", "yield %1, %1", VerifyError, "must take"),
     ],
 )
 def test_bad_text(before: str, after: str, error: type[Exception], message: str) -> None:

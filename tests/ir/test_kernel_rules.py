@@ -45,13 +45,13 @@ FUSED = [
         ["%b: f64[4] = exp %v", "%c: f64[4] = pad %b {low=[0], high=[0], interior=[0], value=0.0}"],
         "%c",
         ["f64[4]"],
-        "a pad inside fuse puts a border around an array from outside",
+        "a pad inside fuse must put a border around an array from outside",
     ),
     (
         ["%b: f64[7] = pad %v {low=[0], high=[0], interior=[1], value=0.0}"],
         "%b",
         ["f64[7]"],
-        "a pad inside fuse puts a border around an array from outside",
+        "a pad inside fuse must put a border around an array from outside",
     ),
     (
         ["%b: f64[6] = pad %v {low=[1], high=[1], interior=[0], value=0.0}", "%c: f64[6] = iota {axis=0}", "%d: f64[6] = add %b, %c"],
@@ -73,9 +73,9 @@ KERNEL = "%b: f64[4,6] = fuse {\n      %c: f64[4,6] = exp %a\n      yield %c\n  
 ROWS = [
     (["%b: f64[4,6] = exp %a"], "%b", "f64[4,6]", "it has no fuse region to run row by row"),
     ([KERNEL, "%d: f64[4,6] = matmul %b, %w"], "%b", "f64[4,6]", "matmul is not allowed inside rows"),
-    ([KERNEL, "%d: f64[24] = reshape %b"], "%b", "f64[4,6]", "reshape inside rows must keep the first axis of what a member made"),
-    ([KERNEL, "%d: f64[4,6,1] = reshape %a"], "%b", "f64[4,6]", "reshape inside rows must keep the first axis of what a member made"),
-    ([KERNEL, "%d: f64[4,6,1] = reshape %b"], "%d", "f64[4,6,1]", "it yields what no fuse region inside makes"),
+    ([KERNEL, "%d: f64[24] = reshape %b"], "%b", "f64[4,6]", "reshape inside rows must keep the first axis of a member's result"),
+    ([KERNEL, "%d: f64[4,6,1] = reshape %a"], "%b", "f64[4,6]", "reshape inside rows must keep the first axis of a member's result"),
+    ([KERNEL, "%d: f64[4,6,1] = reshape %b"], "%d", "f64[4,6,1]", "it yields a value that no fuse region inside computes"),
     (
         [KERNEL, "%d: f64[6] = fuse {\n      %e: f64[6] = exp %u\n      yield %e\n    }"],
         "%b",
@@ -108,7 +108,7 @@ def test_a_result_lies_where_the_loop_carries_it() -> None:
           }
           return %r
         }""",
-        "a loop's result lies elsewhere than what it carries",
+        "a loop's result is not in the memory of its carry",
     )
 
 
@@ -129,7 +129,7 @@ def test_carries_do_not_follow_in_each_others_memory() -> None:
           }
           return %y
         }""",
-        "what a loop carries next lies in the memory of another carry",
+        "the next value of a carry is in the memory of another carry",
     )
 
 
@@ -137,9 +137,9 @@ def test_carries_do_not_follow_in_each_others_memory() -> None:
 PLACES = [
     ("@arena+8", "arena 192", "lies at arena+8, which is not a multiple of 64"),
     ("@arena+64", "arena 128", "and the arena ends at 128"),
-    ("@sized+0", "arena 0 sized [64]", "lies at sized+0, where there is no room for it"),
-    ("@sized+1", "arena 0 sized [128]", "lies at sized+1, where there is no room for it"),
-    ("@result+1", "arena 0", "lies at result+1, where there is no room for it"),
+    ("@sized+0", "arena 0 sized [64]", "lies at sized+0, which is too small for it"),
+    ("@sized+1", "arena 0 sized [128]", "lies at sized+1, which is too small for it"),
+    ("@result+1", "arena 0", "lies at result+1, which is too small for it"),
     ("@constant+0", "arena 0", "lies at constant+0, but is not a constant"),
     ("@param+1", "arena 0", "is written to param+1, which is not updated"),
     ("@%i", "arena 0", "%a: f64[16] does not fit the memory of %i: i64[16]"),

@@ -263,7 +263,7 @@ def test_an_error_shows_its_span() -> None:
         ("{axes=[0]}", "{axes=0}", "attribute 'axes' must be tuple[int, ...]"),
         ("{axes=[0]}", "{axes=[zero]}", "expected an attribute's value, found 'zero'"),
         ("{axes=[0]}", "{[0]}", "expected an attribute, found '['"),
-        ("matmul %w, %x", "matmul %w, 0.0", "the type of this literal does not follow from its place"),
+        ("matmul %w, %x", "matmul %w, 0.0", "the type of this literal cannot be inferred"),
         ("sub %y, %t", "sub %y, true", "true is not a value of f64"),
         ("-> f64[]", "-> f32[]", "the results have types (f64[]), the function's head says (f32[])"),
         ("saving (f64[3], f64[3])", "saving (f64[3])", "the saved values have types"),

@@ -234,7 +234,7 @@ def test_functions_with_sizes_round_trip_verify_and_run():
         ("func @f[B=4](%x: f32[T]) -> f32[T] {\n  return %x\n}\n", "unknown size T"),
         ("func @f[B=4, B=5](%x: f32[B]) -> f32[B] {\n  return %x\n}\n", "declared twice"),
         ("func @f[B=4 in 6..9](%x: f32[B]) -> f32[B] {\n  return %x\n}\n", "not in the range"),
-        ("func @f[B=4](%x: f32[B//0]) -> f32[B] {\n  return %x\n}\n", "not divided by 0"),
+        ("func @f[B=4](%x: f32[B//0]) -> f32[B] {\n  return %x\n}\n", "cannot be divided by 0"),
         ("func @f[B=4](%x: f32[B*]) -> f32[B] {\n  return %x\n}\n", "expected a size"),
         ("func @f[B](%x: f32[B]) -> f32[B] {\n  return %x\n}\n", "expected '='"),
     ],
@@ -347,7 +347,7 @@ def test_texts_and_values_of_minima():
 
 def test_every_size_is_that_of_some_axis():
     func = parse_func("func @f[B=4](%x: f32[2*B]) -> f32[2*B] {\n  return %x\n}\n")
-    with pytest.raises(ShapeError, match="@f: no parameter has an axis of the size B alone"):
+    with pytest.raises(ShapeError, match="@f: no parameter has an axis whose size is B alone"):
         run(func, np.ones(8, "f4"))
 
 

@@ -91,7 +91,7 @@ def test_results_are_not_visible_inside_their_statement() -> None:
 def test_only_values_and_literals() -> None:
     x, y = value("x"), value("y")
     refused(Func("f", Block([x], [Stmt(Mul(), (x, Concrete(np.ones(()))), (y,))], [])), "Concrete objects cannot occur in the IR")
-    refused(Func("f", Block([x], [Stmt(Mul(), (x, x), (Literal(0.0, SCALAR),))], [])), "stands where a value is defined")
+    refused(Func("f", Block([x], [Stmt(Mul(), (x, x), (Literal(0.0, SCALAR),))], [])), "is not a value, and cannot be defined")
     bad = Literal(0.0, SCALAR)
     bad.value = np.float32(0.0)
     refused(Func("f", Block([x], [], [bad])), "is not a value of f64[]")
@@ -279,7 +279,7 @@ def test_factors_between_two_steps_of_a_fourier_transform_have_their_shape(shape
 
 
 def test_fuse() -> None:
-    refused(region(Fuse(), [], [SCALAR], ONE), "it yields what is not made inside")
+    refused(region(Fuse(), [], [SCALAR], ONE), "it yields a value that is not computed inside")
     refused(region(Fuse(), [value("x")], [SCALAR], ONE), "its operands should have types (), not (f64[])")
     refused(region(Fuse(), [], [INDEX], ONE), "what its block yields should have types (i64[]), not (f64[])")
     refused(region(Fuse(), [], [], Block([value("a")], [], [])), "the parameters of its block should have types ()")
@@ -358,7 +358,7 @@ def test_effects_stay_out_of_fuse(say: type[Op]) -> None:
 def test_a_region_op_that_forgets_a_rule_cannot_be_defined() -> None:
     whole = {name: getattr(If, name) for name in ("check", "flow", "interpret", "pull_back", "push_forward", "batch_region")}
     for forgotten in whole:
-        with pytest.raises(TypeError, match=f"a region op without {forgotten}"):
+        with pytest.raises(TypeError, match=f"a region op must define {forgotten}"):
             type(Region)("Forgetful", (Region,), {k: v for k, v in whole.items() if k != forgotten})
         assert "forgetful" not in REGISTRY
 

@@ -140,7 +140,7 @@ def test_export_refuses() -> None:
 
 
 def test_types() -> None:
-    with pytest.raises(aj.DTypeError, match="all_reduce: takes no bool"):
+    with pytest.raises(aj.DTypeError, match="all_reduce: does not take bool"):
         d.all_reduce(np.ones(2, bool))
     with pytest.raises(aj.ShapeError, match="reduce_scatter: the first axis"):
         d.reduce_scatter(np.ones((7, 2)))

@@ -91,14 +91,17 @@ def test_mpi4py_without_a_library() -> None:
     done = subprocess.run(run, env=alone, capture_output=True, text=True, timeout=240)
     assert done.stdout == "0 1\n", done.stderr
     done = subprocess.run(run, env={**alone, "PMI_SIZE": "2"}, capture_output=True, text=True, timeout=240)
-    assert "DistributedError: started as one of 2 ranks (PMI_SIZE), but mpi4py cannot be imported (cannot load MPI library)" in done.stderr
+    assert (
+        "DistributedError: this process is one of 2 ranks (PMI_SIZE), but mpi4py cannot be imported (cannot load MPI library)"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize("name", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
 def test_several_ranks_without_mpi4py_are_an_error(name: str) -> None:
     done = without_mpi4py("import adjit; adjit.distributed.rank()", **{name: "2"})
     assert done.returncode != 0
-    assert f"DistributedError: started as one of 2 ranks ({name}), but mpi4py cannot be imported" in done.stderr
+    assert f"DistributedError: this process is one of 2 ranks ({name}), but mpi4py cannot be imported" in done.stderr
     assert "pip install" in done.stderr
 
 

@@ -183,7 +183,7 @@ def test_a_function_that_prints_cannot_start_again(capsys: pytest.CaptureFixture
         print("x is", x[0])
         return x[x > 0].sum()
 
-    with pytest.raises(aj.CheckError, match=r"is 3 here .*return what is to be printed(.|\n)*x\[x > 0\]"):
+    with pytest.raises(aj.CheckError, match=r"is 3 here .*return the values to print(.|\n)*x\[x > 0\]"):
         prints(X)
     assert capsys.readouterr().out == "x is 0.3\n"
 
@@ -221,7 +221,7 @@ def test_errors_are_those_of_the_call() -> None:
     ],
 )
 def test_where_sizes_cannot_be_found(refused: Callable[[], Any]) -> None:
-    with pytest.raises(aj.TraceError, match=r"how many elements a traced mask selects.*extract\(mask, x, size=n\)"):
+    with pytest.raises(aj.TraceError, match=r"number of elements that a traced mask selects.*extract\(mask, x, size=n\)"):
         refused()
 
 

@@ -24,7 +24,7 @@ class Units(np.ndarray[Any, Any]):
 
 REFUSED = {
     "masked": (np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False]), r"lose its mask; pass .filled\(value\)"),
-    "matrix": (np.ones((1, 3)).view(np.matrix), r"pass np.asarray\(m\), and write @"),
+    "matrix": (np.ones((1, 3)).view(np.matrix), r"pass np.asarray\(m\), and use @"),
     "subclass": (np.ones(3).view(Units), r"Units is a subclass of np.ndarray with its own arithmetic"),
 }
 

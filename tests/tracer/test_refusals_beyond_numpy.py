@@ -34,7 +34,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception]]] 
     "vecmat: takes vectors and matrices, not f64[3] and f64[3]": (lambda x: np.vecmat(x, x), (X,), ShapeError),
     "put_along_axis: indices of rank 1 for an array of rank 2": (lambda x, i: aj.put_along_axis(x, i, 1.0, 0), (M, I), ShapeError),
     "fill_diagonal: takes a matrix": (lambda x: aj.fill_diagonal(x, 1.0), (X,), ShapeError),
-    "additem: adding f64[] to i64[3] would lose its kind": (lambda i, x: i.at[0].add(x[0]), (I, X), DTypeError),
+    "additem: f64[] cannot be added to i64[3] without changing its kind of dtype": (lambda i, x: i.at[0].add(x[0]), (I, X), DTypeError),
     "conv: strides (1, 2) for 1 spatial axes": (lambda x, w: aj.conv1d(x, w, (1, 2)), (IMAGE, FILTER), ShapeError),
     "conv: padding is 'valid', 'same', 'causal' or a pair of numbers for each axis, not 'full'": (
         lambda x, w: aj.conv1d(x, w, padding="full"),
@@ -83,8 +83,12 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception]]] 
     "the times must be a vector that is not empty": (lambda x: aj.scipy.integrate.odeint(lambda y, t: y, x, x[:0]), (X,), ShapeError),
     "dirichlet: the parameter is a vector": (lambda k: aj.random.dirichlet(k, 1.0), (KEY,), ShapeError),
     "choice: takes an integer, or an array with at least one axis": (lambda k, x: aj.random.choice(k, x[0]), (KEY, X), ShapeError),
-    "random_bits: uint32 or uint64, not i64": (lambda k: aj.random.bits(k, (3,), "int64"), (KEY,), DTypeError),
-    "random_integers: an integer dtype, not f64": (lambda k: aj.random.integers(k, (3,), 0, 5, "float64"), (KEY,), DTypeError),
+    "random_bits: the dtype must be uint32 or uint64, not i64": (lambda k: aj.random.bits(k, (3,), "int64"), (KEY,), DTypeError),
+    "random_integers: the dtype must be an integer dtype, not f64": (
+        lambda k: aj.random.integers(k, (3,), 0, 5, "float64"),
+        (KEY,),
+        DTypeError,
+    ),
     'all_reduce: op is "sum" or "mean", not \'max\'': (lambda x: aj.distributed.all_reduce(x, op="max"), (X,), ValueError),
     "max_traces must be at least 1, not 0": (lambda x: aj.function(lambda y: y, max_traces=0)(x), (X,), ValueError),
 }

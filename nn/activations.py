@@ -197,7 +197,7 @@ def get_activation(what: str | Callable[..., Any] | None, layer: str = "") -> Ca
     if isinstance(what, str):
         if what not in NAMED:
             near = "".join(f"did you mean {name!r}? " for name in get_close_matches(what, NAMED, 1))
-            raise ValueError(f"{asked}there is no activation {what!r}; {near}there are {', '.join(sorted(NAMED))}")
+            raise ValueError(f"{asked}there is no activation {what!r}; {near}choose one of {', '.join(sorted(NAMED))}")
         return NAMED[what]
     if not callable(what):
         raise TypeError(f"{asked}an activation is a name or a function, not {what!r}")

@@ -116,7 +116,7 @@ def get_constraint(what: str | Callable[[Any], Any] | None) -> Callable[[Any], A
     if isinstance(what, str):
         known = {**NAMED, **{type_.__name__: type_ for type_ in (MaxNorm, MinMaxNorm, NonNeg, UnitNorm)}}
         if what not in known:
-            raise ValueError(f"there is no constraint {what!r}; there are {', '.join(NAMED)}")
+            raise ValueError(f"there is no constraint {what!r}; choose one of {', '.join(NAMED)}")
         return known[what]()
     if what is not None and not callable(what):
         raise TypeError(f"a constraint is a name or a function of an array, not {what!r}")

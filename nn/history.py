@@ -34,7 +34,7 @@ class History:
 
     def __getitem__(self, name: str) -> list[float]:
         if name not in self.history:
-            raise KeyError(f"there is no {name!r} in this history; there are {', '.join(self.history) or 'no values yet'}")
+            raise KeyError(f"there is no {name!r} in this history; it has {', '.join(self.history) or 'no values yet'}")
         return self.history[name]
 
     def __contains__(self, name: str) -> bool:

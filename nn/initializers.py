@@ -370,7 +370,7 @@ def get_initializer(what: str | Initializer | Callable[..., Any]) -> Callable[..
     """
     if isinstance(what, str):
         if what not in NAMED:
-            raise ValueError(f"there is no initializer {what!r}; there are {', '.join(NAMED)}")
+            raise ValueError(f"there is no initializer {what!r}; choose one of {', '.join(NAMED)}")
         return NAMED[what]()
     if isinstance(what, type):
         return get_initializer(what())

@@ -115,7 +115,7 @@ class Loss(Recorded):
         self.name = options.pop("name", None) or type(self).__name__
         self.options = options
         if self.reduction not in REDUCTIONS:
-            raise ValueError(f"{type(self).__name__}: reduction {reduction!r}; there are {', '.join(REDUCTIONS)}")
+            raise ValueError(f"{type(self).__name__}: there is no reduction {reduction!r}; choose one of {', '.join(REDUCTIONS)}")
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
@@ -336,7 +336,7 @@ def get_loss(what: Any, weights: Any = None) -> Callable[..., Operand]:
         return what()
     if isinstance(what, str):
         if what not in NAMED:
-            raise ValueError(f"there is no loss {what!r}; there are {', '.join(NAMED)}")
+            raise ValueError(f"there is no loss {what!r}; choose one of {', '.join(NAMED)}")
         what = NAMED[what]
     if not callable(what):
         raise TypeError(f"a loss is a name or a function of (y_true, y_pred), not {what!r}")

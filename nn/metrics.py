@@ -455,4 +455,4 @@ def get_metric(what: Any) -> Metric:
         return NAMED[what]()
     if callable(what):
         return MeanOf(what, getattr(what, "__name__", None))
-    raise ValueError(f"there is no metric {what!r}; there are accuracy, {', '.join(NAMED)}")
+    raise ValueError(f"there is no metric {what!r}; choose one of accuracy, {', '.join(NAMED)}")

@@ -489,4 +489,4 @@ def get_optimizer(what: Any) -> Optimizer:
         return what()
     if isinstance(what, str) and what.lower() in NAMED:
         return NAMED[what.lower()]()
-    raise ValueError(f"there is no optimizer {what!r}; there are {', '.join(NAMED)}")
+    raise ValueError(f"there is no optimizer {what!r}; choose one of {', '.join(NAMED)}")

@@ -91,7 +91,7 @@ def get_regularizer(what: str | Callable[[Any], Any] | None) -> Callable[[Any], 
     """
     if isinstance(what, str):
         if what not in NAMED:
-            raise ValueError(f"there is no regularizer {what!r}; there are {', '.join(NAMED)}")
+            raise ValueError(f"there is no regularizer {what!r}; choose one of {', '.join(NAMED)}")
         return NAMED[what]()
     if what is not None and not callable(what):
         raise TypeError(f"a regularizer is a name or a function of an array, not {what!r}")

@@ -15,9 +15,9 @@ FIELDS: dict[str, str] = {
     "eager": "run decorated functions as plain Python, op by op",
     "debug_nans": "look for the first NaN or infinity in compiled functions, and raise with the user's line",
     "debug_lines": "record the user's lines in functions compiled from now on, for [debuggers and profilers](profiling.md#debug-lines)",
-    "lost_gradient": '"raise" or "warn", where a value that is differentiated [leaves for NumPy](interop.md#lost-gradients)',
+    "lost_gradient": '"raise" or "warn", if a value that is being differentiated [is converted to NumPy](interop.md#lost-gradients)',
     "full_tracebacks": "show adjit's own frames in the tracebacks of errors",
-    "dynamic": 'the default of [`function(dynamic=...)`](dynamic.md), for functions made from now on: "auto", True or False',
+    "dynamic": 'the default of [`function(dynamic=...)`](dynamic.md), for functions created from now on: "auto", True or False',
     "threads": "threads of large kernels, for functions compiled from now on; None: all cores, or `ADJIT_NUM_THREADS`",
     "dump": 'name of a pass, or "all": write the IR after it to a file',
     "dump_directory": 'folder of the dumps; "adjit-dump" by default',
@@ -55,7 +55,7 @@ class Config:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__slots__:
-            raise AttributeError(f"there is no setting {name!r}; settings are {', '.join(self.__slots__)}")
+            raise AttributeError(f"there is no setting {name!r}; the settings are {', '.join(self.__slots__)}")
         if name == "lost_gradient" and value not in ("raise", "warn"):
             raise ValueError(f"lost_gradient is 'raise' or 'warn', not {value!r}")
         if name == "threads":

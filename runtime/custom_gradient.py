@@ -188,9 +188,9 @@ class GradientCall:
         if len(mine) != len(self.places):
             extra = len(self.places) - len(self.given_args)
             hint = f" ({extra} of them for keyword arguments, which count too; give None where there is none)" if extra else ""
-            raise self.wrong(f"grad_fn should give {len(self.places)} gradients{hint}, and gave {len(mine)}")
+            raise self.wrong(f"grad_fn must return {len(self.places)} gradients{hint}, and returned {len(mine)}")
         if len(theirs) != len(self.variables):
-            raise self.wrong(f"grad_fn should give {len(self.variables)} gradients of variables, and gave {len(theirs)}")
+            raise self.wrong(f"grad_fn must return {len(self.variables)} gradients of variables, and returned {len(theirs)}")
         kept = [d for d, x in zip(mine, self.places, strict=True) if isinstance(x, Operand) and x.type.is_inexact]
         return [self.checked(d, x.type) for d, x in zip([*kept, *theirs], self.inputs, strict=True)]
 

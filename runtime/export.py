@@ -83,7 +83,7 @@ def examples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, 
 def target_for(path: str, kind: str, name: str) -> str:
     """The name of the target; wasm32 goes with `.wasm`, and only with it."""
     if kind not in KINDS:
-        raise UnsupportedError(f"export: the path ends in one of {', '.join(KINDS)}, which selects the kind of file; {path!r} does not")
+        raise UnsupportedError(f"export: the path must end in one of {', '.join(KINDS)}, which selects the kind of file: {path!r}")
     if kind == ".wasm" and name == targets.HOST:
         return targets.WASM
     if (kind == ".wasm") != (name == targets.WASM) and name in targets.NAMES:

@@ -39,8 +39,8 @@ def initial_value(value: Value, name: str | None) -> Array:
     known = outside_values()
     if any(key not in known for key in needed):
         raise TraceError(
-            f"the initial value of variable {name or ''!r} is a traced value ({value.type}) made of the function's arguments, whose "
-            "values are not known yet; create the variable outside of the function, or from a constant"
+            f"the initial value of variable {name or ''!r} is a traced value ({value.type}) that depends on the function's arguments, "
+            "whose values are not known yet; create the variable outside of the function, or from a constant"
         ).at(user_location())
     func = Func("initial", Block(list(needed.values()), stmts[::-1], [value]))
     return run(func, *(known[key] for key in needed))[0]

@@ -68,7 +68,7 @@ def leaving(x: Operand, way: Way, out: Any = None) -> None:
     for recorder in watching:
         recorder.left(x, location, None)
     may = " (a compiled function, as aj.function(aj.grad(f)), may write to its arrays)" if exit.writes() else ""
-    report(f"a {x.type} value that is being differentiated leaves for NumPy or Python here, and its gradient would be lost{may}", location)
+    report(f"a value ({x.type}) that is being differentiated is converted to NumPy or Python: its gradient would be lost{may}", location)
 
 
 def coming_back(x: object) -> None:
@@ -81,13 +81,13 @@ def coming_back(x: object) -> None:
             from .looking import Exit  # noqa: PLC0415 - as above
 
             line = f" at line {taken[1].line}" if taken[1] is not None else ""
-            report(f"what was taken out of the tape{line} comes back as a constant, and its gradient would be lost", Exit().location)
+            report(f"a value that was converted{line} is used here as a constant: its gradient would be lost", Exit().location)
 
 
 def report(what: str, location: Location | None) -> None:
     message = (
-        f"{what}; compute with functions of NumPy or adjit on the tensors themselves (np.stack makes an array of them), or say that it is "
-        f"a constant: take it out of aj.stop_gradient(x){advice()}"
+        f"{what}; use functions of NumPy or adjit on the tensors themselves (np.stack makes an array of them), or mark it as a constant: "
+        f"convert aj.stop_gradient(x){advice()}"
     )
     if config.lost_gradient == "raise":
         raise GradientError(message).at(location)

@@ -214,7 +214,9 @@ def resolve_static(fn: Callable[..., Any], static: Sequence[int | str] | int | s
     out: list[int | str] = []
     for each in given:
         if isinstance(each, str) and each not in names:
-            raise ValueError(f"static argument {each!r} is not a parameter of {fn!r}; its parameters are {', '.join(names)}")
+            raise ValueError(
+                f"static argument {each!r} is not a parameter of {getattr(fn, '__name__', fn)}; its parameters are {', '.join(names)}"
+            )
         index = names.index(each) if isinstance(each, str) else each
         out += [index, names[index]] if index < len(names) else [index]
     return tuple(out)

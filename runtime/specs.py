@@ -83,14 +83,14 @@ def conforming(spec: TensorSpec, x: Any, what: str) -> Any:
     else:
         array = as_array(x)
         if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
-            raise DTypeError(f"{what} is {x!r}, and its input_signature says {spec}")
+            raise DTypeError(f"{what} is {x!r}, but its input_signature is {spec}")
         x = array.astype(spec.dtype)
         dtype, shape = x.dtype, x.shape
     given = TensorType(dtype, shape)
     if given.dtype != spec.dtype:
-        raise DTypeError(f"{what} is {given}, and its input_signature says {spec}; cast it with .astype({str(spec.dtype)!r})")
+        raise DTypeError(f"{what} is {given}, but its input_signature is {spec}; cast it with .astype({str(spec.dtype)!r})")
     if not spec.accepts(given):
-        raise ShapeError(f"{what} is {given}, and its input_signature says {spec}")
+        raise ShapeError(f"{what} is {given}, but its input_signature is {spec}")
     return x
 
 
@@ -132,7 +132,7 @@ class InputSignature:
         for label, (specs, tree) in zip(names, self.trees, strict=False):
             leaves, its_tree = flatten(given[label])
             if tree != its_tree and not (len(specs) == 1 and tree.entries == (None,)):
-                raise TypeError(f"{self.name}: argument {label!r} has the structure {its_tree}, and its input_signature says {tree}")
+                raise TypeError(f"{self.name}: argument {label!r} has the structure {its_tree}, but its input_signature is {tree}")
             if tree.entries == (None,):
                 out.append(conforming(specs[0], given[label], f"{self.name}: argument {label!r}"))
                 continue

@@ -275,7 +275,7 @@ def seeded_targets(record: Record, target: Any, output_gradients: Any) -> tuple[
     seeds: list[Operand | None] = []
     for leaf, weight in zip(leaves, weights, strict=True):
         if not isinstance(leaf, Operand):
-            raise GradientError(f"a target must be a tensor that the tape saw, not {type(leaf).__name__}")
+            raise GradientError(f"a target must be a tensor that was computed while the tape was recording, not {type(leaf).__name__}")
         for x in record.values(leaf) if isinstance(leaf, Variable) else [record.resolve(leaf)]:
             if not is_inexact(x):
                 warnings.warn(NOT_FLOATING.format("target", x.type), stacklevel=user_level())
@@ -290,7 +290,7 @@ def checked_seed(weight: Any, target: Operand) -> Operand:
         return target.literal(weight if target.type.is_complex else float(weight), target.type)  # type: ignore[arg-type]
     seed = as_operand(weight)
     if seed.type.shape != target.type.shape:
-        raise GradientError(f"an output gradient of type {seed.type} does not fit its target of type {target.type}")
+        raise GradientError(f"a gradient or tangent of type {seed.type} does not have the shape of its value, {target.type}")
     return seed if seed.type.dtype == target.type.dtype else seed.astype(target.type.dtype)
 
 

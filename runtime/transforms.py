@@ -352,10 +352,10 @@ def scalar_value(fn: Callable[..., Any], value: Any, holomorphic: bool = False) 
     operand = as_operand(value) if isinstance(value, Operand) else None if flatten(value)[1].leaves != 1 else tensor(value)
     if operand is not None and operand.type.is_complex != holomorphic and not operand.type.shape and operand.type.is_inexact:
         hint = "with holomorphic it must be complex" if holomorphic else "take its real part or abs, or give holomorphic=True"
-        raise GradientError(f"{what}: only real scalars have gradients, and this is {operand.type}; {hint}")
+        raise GradientError(f"{what}: only real scalars have gradients, and its result is {operand.type}; {hint}")
     if operand is None or operand.type.shape or not operand.type.is_inexact:
         got = operand.type if operand is not None else type(value).__name__
-        raise GradientError(f"{what}: only floating-point scalars have gradients, and this is {got}; sum it, or use vjp for other weights")
+        raise GradientError(f"{what}: only floating-point scalars have gradients, and its result is {got}; sum it, or use vjp")
     return operand
 
 

@@ -251,9 +251,9 @@ class Variable(TensorMethods, Operand):
                 raise DTypeError(f"{self._label()} is {here}: {array.dtype} values do not fit it")
             operand = wrap(owned_array(value, here.dtype))
         if not self.store.takes(operand.type.shape):
-            raise ShapeError(f"{self._label()} is {here}: a value of type {operand.type} does not fit its shape")
+            raise ShapeError(f"{self._label()} is {here}: a value of type {operand.type} has another shape")
         if operand.dtype != here.dtype:
-            raise DTypeError(f"{self._label()} is {here}: a value of type {operand.type} needs .astype({str(here.dtype)!r})")
+            raise DTypeError(f"{self._label()} is {here}: a value of type {operand.type} must be cast with .astype({str(here.dtype)!r})")
         return operand
 
     def _label(self) -> str:

@@ -215,9 +215,9 @@ def refuse(function: Callable[..., Any], why: str = "") -> NoReturn:
     """Raise the error for an unsupported function, with the user's line."""
     name = spelled(function)
     why = why or HINTS.get(
-        name.rpartition(".")[2], "compute it outside of the function on NumPy arrays, or compose it of functions that are supported"
+        name.rpartition(".")[2], "compute it outside of the function with NumPy arrays, or express it with supported functions"
     )
-    raise UnsupportedError(f"{name} is not supported on values of adjit: {why}{advice()}").at(user_location())
+    raise UnsupportedError(f"{name} is not supported on adjit's values: {why}{advice()}").at(user_location())
 
 
 def spelled(function: Callable[..., Any]) -> str:
@@ -325,7 +325,7 @@ def accepted(function: Callable[..., Any], code: CodeType, kwargs: dict[str, Any
         if name in ours:
             out[name] = value
         elif not any(value is harmless or (isinstance(value, str) and value == harmless) for harmless in HARMLESS.get(name, ())):
-            what = "the array given with it cannot hold values of adjit; assign the result instead" if name == "out" else "leave it out"
+            what = "a NumPy array cannot store adjit's values; assign the result instead" if name == "out" else "leave it out"
             refuse(function, f"with the argument {name}=; {what}")
     return out
 
@@ -348,7 +348,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapp
 def ufunc_by_rule(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     options = {k: v for k, v in kwargs.items() if not (k == "out" and (v is None or all(o is None for o in v)))}
     if "out" in options:
-        refuse(ufunc, "with an array to write to (out=, or += on a NumPy array): it cannot hold values of adjit; write x = x + y instead")
+        refuse(ufunc, "a NumPy array, given as out= or on the left of +=, cannot store them; write x = x + y instead")
     if method == "reduce":
         return reduced(ufunc, inputs, options)
     if method == "accumulate":

@@ -110,11 +110,11 @@ class Traced(ArrayMethods, Value):
             self._unknown(
                 "[...] * n",
                 f"how often it repeats a {'list' if isinstance(other, list) else 'tuple'} is",
-                "lengths are static: make it a static argument, or append to a list; for a product, make an array of the list",
+                "lengths are static: name it in static=, or append to a list; for a product, convert the list to an array",
             )
 
     def __bool__(self) -> bool:
-        self._unknown("bool()", "its truth is", undecided())
+        self._unknown("bool()", "its truth value is", undecided())
 
     def __int__(self) -> int:
         self._unknown("int()", "int() of it is", "keep it traced, with .astype(int)")
@@ -132,8 +132,8 @@ class Traced(ArrayMethods, Value):
     def __index__(self) -> int:
         self._unknown(
             "index",
-            "its value as an index, a shape or a range() is",
-            "sizes are static: take them from the .shape of an argument, or close over a Python int",
+            "its value, which is needed as an index of a Python sequence, a size or a bound, is",
+            "take a size from the .shape of an argument, or use a Python int: a constant, or an argument named in static=",
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -143,7 +143,7 @@ class Traced(ArrayMethods, Value):
             else self._unknown(
                 "np.asarray()",
                 "its elements are",
-                "a list of traced values becomes an array with np.stack; a function outside of NumPy and adjit cannot take it" + advice(),
+                "np.stack makes an array of a list of traced values; functions outside of NumPy and adjit do not take them" + advice(),
             )
         )
 

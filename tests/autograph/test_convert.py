@@ -300,7 +300,7 @@ def test_to_code() -> None:
         "def lambda_(x, *rest, k):\n    return ag__.if_exp((x > k), (lambda : x), (lambda : rest))\n"
     )
     assert to_code(functools.partial(clip, limit=2.0)) == GOLDEN
-    with pytest.raises(ValueError, match="<lambda> is not converted: its source is not at hand"):
+    with pytest.raises(ValueError, match="<lambda> is not converted: its source is not available"):
         to_code(eval("lambda x: x"))
     with pytest.raises(TypeError, match="to_code takes a Python function, not int"):
         to_code(3)  # type: ignore[arg-type]

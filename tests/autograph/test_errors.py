@@ -494,7 +494,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
      "the number of iterations is only known when the function runs; `loop_without_source` was not converted to trace `if`, `while`"),
     (namespace["lambda_without_source"], (1.0,), TraceError, "`<lambda>` was not converted to trace"),
     (namespace["without_source"], (1.0,), TraceError,
-     "its source is not at hand (typed at a prompt, read from a pipe, or made by exec): put it in a file; or choose"),
+     "its source is not available (typed at a prompt, read from a pipe, or made by exec): put it in a file; or choose"),
 ]  # fmt: skip
 
 

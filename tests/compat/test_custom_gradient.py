@@ -140,7 +140,7 @@ def test_keyword_arguments_count(mode: Mode) -> None:
             y = careless(x, scale=scale)
         return tape.gradient(y, x)
 
-    with pytest.raises(aj.GradientError, match=r"should give 2 gradients .*keyword arguments, which count too"):
+    with pytest.raises(aj.GradientError, match=r"must return 2 gradients .*keyword arguments, which count too"):
         mode(wrong)(tf.constant(2.0), tf.constant(3.0))
 
 

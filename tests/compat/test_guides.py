@@ -215,7 +215,7 @@ def test_variables_made_of_arguments_are_refused() -> None:
         kept.append(tf.Variable(x * 2.0, name="w"))
         return x
 
-    with pytest.raises(TypeError, match=r"'w' is a traced value .* made of the function's arguments"):
+    with pytest.raises(TypeError, match=r"'w' is a traced value .* that depends on the function's arguments"):
         f(tf.constant(1.0))
 
 

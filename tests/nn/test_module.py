@@ -143,7 +143,7 @@ def test_errors_name_the_layer_the_shapes_and_the_remedy() -> None:
     with raises_with(ValueError, "'net' (Sequential)", "'a' (Dense)"):
         model(np.ones((1, 5), np.float32))
     for make in (nn.Dense, nn.LSTM, lambda *a, **k: nn.Conv1D(*a, 2, **k)):
-        with raises_with(ValueError, "hidden: there is no activation 'rellu'", "did you mean 'relu'?", "there are celu"):
+        with raises_with(ValueError, "hidden: there is no activation 'rellu'", "did you mean 'relu'?", "choose one of celu"):
             make(3, activation="rellu", name="hidden")
     with raises_with(ValueError, "no initializer 'glorot'", "glorot_uniform"):
         nn.Dense(3, kernel_initializer="glorot")(np.ones((1, 2), np.float32))

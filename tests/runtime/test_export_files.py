@@ -118,7 +118,7 @@ def test_print_is_refused_with_its_line(tmp_path: Path) -> None:
 def test_paths_and_targets_that_do_not_fit(tmp_path: Path) -> None:
     double = aj.function(lambda x: 2.0 * x)
     for path, target, pattern in (
-        ("f.dll", "host", r"ends in one of \.o, \.a, \.so, \.wasm"), ("f.o", "wasm32", "cannot write a .o file for wasm32"),
+        ("f.dll", "host", r"must end in one of \.o, \.a, \.so, \.wasm"), ("f.o", "wasm32", "cannot write a .o file for wasm32"),
         ("f.wasm", "x86-64", "cannot write a .wasm file for x86-64"),
         ("f.o", "sparc", "unknown target 'sparc'; choose one of host, x86-64, "),
     ):  # fmt: skip

@@ -92,7 +92,7 @@ def test_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_autograph_says_why_a_function_is_traced_as_it_is() -> None:
     made: dict[str, Any] = {}
     exec(compile(ast.parse(" ".join(["def", "f(x):", "return", "x", "+", "1"])), "<made>", "exec"), made)  # its text is nowhere
-    assert aj.function(made["f"]).inspect(X).autograph.startswith("# f is not converted: its source is not at hand")
+    assert aj.function(made["f"]).inspect(X).autograph.startswith("# f is not converted: its source is not available")
     assert aj.function(np.sin).inspect(X).autograph == "# to_code takes a Python function, not ufunc\n"
 
 

@@ -145,7 +145,7 @@ def test_leaks_raise_in_tapes(name: str) -> None:
 
 
 def test_the_error_names_the_line_and_the_remedy() -> None:
-    with pytest.raises(aj.GradientError, match=r"f64\[\] value(.|\n)*stop_gradient") as caught:
+    with pytest.raises(aj.GradientError, match=r"value \(f64\[\]\)(.|\n)*stop_gradient") as caught:
         aj.grad(lambda x: x * math.sin(x))(1.5)
     assert "test_lost_gradients.py" in str(caught.value)
     assert "math.sin(x)" in str(caught.value)
@@ -203,7 +203,7 @@ def test_they_may_not_come_back(take: Callable[[Any], Any], use: Callable[[Any, 
     with aj.GradientTape() as tape:
         tape.watch(x)
         kept = take(x)
-        with pytest.raises(aj.GradientError, match=r"taken out of the tape at line \d+ comes back"):
+        with pytest.raises(aj.GradientError, match=r"converted at line \d+ is used here as a constant"):
             use(x, kept)
         assert float(use(x, 1.5)) == float(use(x, 1.5))  # the same number from elsewhere is another
     use(x, kept)
@@ -230,7 +230,7 @@ def test_sources_are_not_needed() -> None:
     """In `exec` there is no line to read: numbers may be kept under a tape, and nothing may leave in a transform."""
     scope: dict[str, Any] = {"aj": aj, "math": math}
     exec("def f(x):\n    print(float(x))\n    return x * 2.0", scope)
-    with pytest.raises(aj.GradientError, match="leaves"):
+    with pytest.raises(aj.GradientError, match="is converted to NumPy or Python"):
         aj.grad(scope["f"])(1.5)
     x = aj.tensor(1.5)
     with aj.GradientTape() as tape:
@@ -254,7 +254,7 @@ def test_a_warning_if_that_is_wanted() -> None:
     with aj.GradientTape() as tape:
         tape.watch(x)
         kept = float(x)
-        with pytest.warns(aj.LostGradientWarning, match="comes back"):
+        with pytest.warns(aj.LostGradientWarning, match="used here as a constant"):
             y = x * kept
     assert float(tape.gradient(y, x)) == 1.5
 
@@ -307,7 +307,7 @@ def test_a_function_with_its_own_derivative_may_compute_with_anything() -> None:
         with aj.GradientTape() as tape:
             y = f(x * x) * x
         assert float(tape.gradient(y, x)) == pytest.approx(math.sin(2.25) + 4.5 * math.cos(2.25))
-    with pytest.raises(aj.GradientError, match=r"leaves for NumPy"):  # beside it, the rule holds
+    with pytest.raises(aj.GradientError, match=r"is converted to NumPy"):  # beside it, the rule holds
         aj.grad(lambda x: f(x) * math.sin(x))(1.5)
 
 
@@ -329,5 +329,5 @@ def test_what_such_a_function_takes_out_may_not_be_used_beside_it() -> None:
         taken.append(float(x))
         return x * 1.0, lambda g: g
 
-    with pytest.raises(aj.GradientError, match="comes back"):
+    with pytest.raises(aj.GradientError, match="used here as a constant"):
         aj.grad(lambda x: f(x) * taken[0])(1.5)

@@ -50,8 +50,8 @@ def _tell(name: str, is_error: bool) -> None:
     """Raise for NumPy's generators, which are drawn from deliberately; warn for the global ones, which libraries use as well."""
     place = user_location()
     text = (
-        f"{name}() draws random numbers while the function is traced, and never again: all calls get the same ones. aj.random draws in "
-        "every call; or pass the numbers as an argument"
+        f"{name}() draws random numbers only while the function is traced, so every call would use the same ones; use aj.random, which "
+        "draws in every call, or pass the numbers as an argument"
     )
     if is_error:
         raise TraceError(text).at(place)

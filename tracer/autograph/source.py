@@ -17,7 +17,7 @@ from typing import Any
 
 from ..frames import LOADED
 
-NOT_FOUND = "its source is not at hand (typed at a prompt, read from a pipe, or made by exec): put it in a file"
+NOT_FOUND = "its source is not available (typed at a prompt, read from a pipe, or made by exec): put it in a file"
 CHANGED = "its source has changed since it was imported: import it again (importlib.reload, or a new start)"
 
 

@@ -159,7 +159,7 @@ def isdtype(dtype: Any, kind: Any) -> Any:
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if isinstance(kind, str) and kind not in KINDS:
-        raise ShapeError(f"isdtype: {kind!r} is not a kind of dtypes; there are {', '.join(KINDS)}")
+        raise ShapeError(f"isdtype: {kind!r} is not a kind of dtypes; choose one of {', '.join(KINDS)}")
     return np.dtype(dtype).kind in KINDS[kind] if isinstance(kind, str) else np.dtype(dtype) == np.dtype(kind)
 
 

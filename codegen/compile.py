@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from adjit.ir.cost import assumed_type
+from adjit.ir.cost import assumed_type, nanoseconds
 from adjit.ir.effects import effects_of
 from adjit.ir.expr import hint_of
 from adjit.ir.func import Block, Func
-from adjit.ir.ops.base import Array, Op
+from adjit.ir.ops.base import Array
 from adjit.ir.records import NamedTuple
-from adjit.ir.specialize import type_at
+from adjit.ir.sizes import value_of
 from adjit.ir.target import Target
-from adjit.ir.types import TensorType
+from adjit.ir.work import block_work
 
 from . import routines
 from .cache.image import Axis, Image, store
@@ -29,53 +28,29 @@ from .native import MAIN, Native, pooled_from
 if TYPE_CHECKING:
     from .main.probes import Probes, Run
 
-QUICK = 200_000  # units of `work`: about twenty microseconds, for which other Python threads can wait
-PER_BYTE = 0.5  # work of reading or writing a byte of an array that no cache holds
-SCALAR = 4.0  # work of an operation in a loop that computes one element after the other
-NARROW = 8  # columns of a product from which it is computed in whole vectors
+QUICK = 20_000  # nanoseconds for which other Python threads can wait
 ANY_SIZE = 1 << 62
 
 
-def quick_up_to(block: Block, symbols: Sequence[Axis]) -> int:
+def quick_up_to(block: Block, symbols: Sequence[Axis], target: Target) -> int:
     """A value such that a call takes only microseconds while all symbols are at most that: zero, a power of four, or any size."""
+    if not is_bounded(block):
+        return 0
     if not symbols:
-        return ANY_SIZE if work(block) < QUICK else 0
+        return ANY_SIZE if nanoseconds(block_work(block), target) < QUICK else 0
     quick, n = 0, 4
-    while n < ANY_SIZE and work(block, partial(type_at, sizes=dict.fromkeys((symbol.name for symbol in symbols), n))) < QUICK:
+    while (
+        n < ANY_SIZE
+        and nanoseconds(block_work(block, partial(value_of, sizes=dict.fromkeys((s.name for s in symbols), n))), target) < QUICK
+    ):
         quick, n = n, 4 * n
     return quick
 
 
-def work(block: Block, sized: Callable[[TensorType], TensorType] = assumed_type, in_memory: bool = True) -> float:
-    """A rough upper bound of the time of a call, to separate calls of microseconds, which keep the GIL, from longer ones.
-
-    The unit is a tenth of a nanosecond: one operation of a vector loop. Values of the block are `in_memory`, unless it is the body of a
-    kernel. Loops, calls into Python and waiting for other ranks may take any time. `sized` fills in the sizes that are known only at run
-    time.
-    """
-    total = 0.0
-    for stmt in block.stmts:
-        op = stmt.op
-        if op.is_loop or op.calls_python or (stmt.results and effects_of(op).ordered):
-            return math.inf
-        if op.is_view:
-            continue
-        total += sum(work(inner, sized, in_memory and not op.is_nest) for inner in stmt.blocks)
-        free = [x for inner in stmt.blocks for x in inner.free()]
-        args, results = [sized(x.type) for x in (*stmt.args, *free)], [sized(x.type) for x in stmt.results]
-        if in_memory:
-            total += PER_BYTE * sum(t.nbytes for t in (*args, *results))
-        if not stmt.blocks:
-            moved = max((t.size for t in (*args, *results)), default=0)
-            total += max(op.operations(args, results) or 0.0, moved) * op.slowest(*args) * (1.0 if _in_vectors(op, results) else SCALAR)
-    return total
-
-
-def _in_vectors(op: Op, results: Sequence[TensorType]) -> bool:
-    """Whether native code computes several elements of a result at a time. Sorts, factorisations and scans compute one after the other,
-    and so do products whose results have few columns.
-    """
-    return op.is_elementwise or op.is_reduction or (op.is_product and results[0].shape[-1:] >= (NARROW,))
+def is_bounded(block: Block) -> bool:
+    """Whether the work of a call is known: loops, calls into Python and waiting for other ranks may take any time."""
+    any_time = (s.op.is_loop or s.op.calls_python or (s.results and effects_of(s.op).ordered) for s in block.stmts)
+    return not any(any_time) and all(is_bounded(inner) for s in block.stmts for inner in s.blocks)
 
 
 class Built(NamedTuple):
@@ -101,7 +76,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         tuple(module.failures),
         hint_of(module.memory_bytes),
         module.buffer_count,
-        quick=quick_up_to(func.block, module.symbols),
+        quick=quick_up_to(func.block, module.symbols, target),
         # results in recycled buffers, and effects that a retry would repeat, need Python
         enterable=not module.hosts and not has_collectives and all(t.nbytes < pooled for t in results),
         memory=str(module.memory_bytes),

@@ -1,8 +1,11 @@
-"""The cost of an op, as far as its types determine it: the single source for passes, code generator and profiler.
+"""What an op costs, as far as its types determine it, and how long that takes: the single source for passes, code generator and profiler.
 
-The unit is one simple operation on one element, such as an addition. An elementwise op does not declare its cost: it is found by counting
-what its lowering emits (`Counting`), so that the cost of a newly added op is known too. Ops that lower themselves to loops define
-`Op.operations`.
+`Op.cost` answers for an op, `ir.work` for statements, whose blocks cost something too, and `nanoseconds` turns either into a time: what
+holds the GIL, checks for signals, or runs on several threads is decided by it.
+
+The unit of work is one simple operation on one element, such as an addition. An elementwise op does not declare its cost: it is found by
+counting what its lowering emits (`Counting`), so that the cost of a newly added op is known too. Ops that lower themselves to loops define
+`Op.cost`.
 """
 
 from __future__ import annotations
@@ -14,12 +17,20 @@ import numpy as np
 
 from .records import NamedTuple
 from .sizes import hint_of, is_symbolic
+from .target import USUAL, Target
 from .types import BOOL, I64, DType, TensorType
 
 PLAIN = 1  # an addition, a comparison, a selection
 DIVISION = 3  # a floating-point division or a square root
 ITERATIONS = 20  # of a loop that ends when its elements have converged
 MATH = 8  # a function of the vector math library, or an integer division
+NARROW = 8  # columns of a product from which it is computed in whole vectors
+
+# Nanoseconds, at about 3 GHz.
+IN_VECTORS = 0.1  # an operation on one element of a vector of 32 bytes
+ONE_BY_ONE = 0.4  # an operation in a loop that computes one element after the other
+CHAINED = 1.0  # an operation that waits for the result of another
+PER_BYTE = 0.05  # a byte of an array that no cache holds
 
 
 def assumed_type(t: TensorType) -> TensorType:
@@ -27,11 +38,44 @@ def assumed_type(t: TensorType) -> TensorType:
     return t.with_shape([hint_of(n) for n in t.shape]) if any(map(is_symbolic, t.shape)) else t
 
 
-class Work(NamedTuple):
-    """The work of an elementwise op per element: the number of operations, and the length of the longest dependency chain."""
+class Cost(NamedTuple):
+    """What native code does for one op, or for several.
 
-    operations: int
-    latency: int
+    `latency` is that of one element, which vectors compute at the same time as others: only elementwise ops have it. `worst` is what the
+    values of the operands may require besides.
+    """
+
+    flops: float = 0.0  # simple operations on elements
+    latency: float = 0.0  # of the longest chain of operations that depend on each other
+    bytes: float = 0.0  # read and written: operands and results, once each
+    serial: float = 0.0  # elements that are computed or moved one after the other, rather than in vectors
+    worst: float = 0.0  # further operations, one after the other
+
+    def then(self, other: Cost) -> Cost:
+        """Of both, one after the other."""
+        return Cost(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def either(self, other: Cost) -> Cost:
+        """An upper bound of both."""
+        return Cost(*map(max, self, other))
+
+    def times(self, n: float) -> Cost:
+        return Cost(*(n * x if x else 0.0 for x in self))
+
+
+NOTHING = Cost()
+
+
+def nanoseconds(cost: Cost, target: Target) -> float:
+    """A rough upper bound of the time on one core."""
+    narrow = max(1.0, USUAL.vector_bytes / target.vector_bytes)
+    throughput = IN_VECTORS * narrow * cost.flops + ONE_BY_ONE * (cost.serial + cost.worst) + PER_BYTE * cost.bytes
+    return max(throughput, CHAINED * cost.latency)
+
+
+def flops_in(duration: float) -> int:
+    """How many operations vectors do in so many nanoseconds."""
+    return round(duration / IN_VECTORS)
 
 
 class Counted(NamedTuple):

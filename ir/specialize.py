@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from .errors import ShapeError
 from .func import Block, Func, Stmt, Value
 from .operand import Literal, Operand
-from .ops.base import Op
+from .ops.base import Op, holds_size
 from .ops.custom import CustomGradient
 from .sizes import is_symbolic, symbols_of, value_of
 from .types import Shape, StackType, TensorType
@@ -59,22 +59,14 @@ class _Specializing:
         return new
 
     def op(self, op: Op) -> Op:
-        changes = {f.name: self.attribute(getattr(op, f.name)) for f in fields(op)}
         if isinstance(op, CustomGradient) and op.blocks is not None:
             pull, push = op.blocks
+            changes = {f.name: _number(getattr(op, f.name), self.size) for f in fields(op)}
             return CustomGradient.of(**changes, block=self.block(pull), push=None if push is None else self.block(push))
-        same = all(new is getattr(op, name) for name, new in changes.items())
-        return op if same else replace(op, **changes)
+        return numeric(op, self.size)
 
-    def attribute(self, value: Any) -> Any:
-        if is_symbolic(value):
-            return value_of(value, self.sizes)
-        if isinstance(value, TensorType):
-            return self.type(value)
-        if isinstance(value, tuple):
-            items = tuple(map(self.attribute, value))
-            return value if all(a is b for a, b in zip(items, value, strict=True)) else items
-        return value
+    def size(self, n: Any) -> int:
+        return value_of(n, self.sizes)
 
     def operand(self, x: Operand) -> Operand:
         if isinstance(x, Literal):
@@ -89,11 +81,29 @@ class _Specializing:
         return out
 
     def type(self, type: TensorType) -> TensorType:
-        return type_at(type, self.sizes)
+        return numeric_type(type, self.size)
 
 
-def type_at(type: TensorType, sizes: Mapping[str, int]) -> TensorType:
-    """The type for given values of the symbols."""
+def numeric(op: Op, size: Callable[[Any], int]) -> Op:
+    """The op with numbers for the sizes among its attributes, by `size`."""
+    if not any(map(holds_size, op.__dict__.values())):
+        return op
+    return replace(op, **{f.name: _number(getattr(op, f.name), size) for f in fields(op)})
+
+
+def numeric_type(type: TensorType, size: Callable[[Any], int]) -> TensorType:
     if isinstance(type, StackType):
-        return StackType(type_at(type.element, sizes))
-    return type.with_shape(tuple(value_of(n, sizes) for n in type.shape))
+        element = numeric_type(type.element, size)
+        return type if element is type.element else StackType(element)
+    return type.with_shape(tuple(map(size, type.shape))) if any(map(is_symbolic, type.shape)) else type
+
+
+def _number(value: Any, size: Callable[[Any], int]) -> Any:
+    if is_symbolic(value):
+        return size(value)
+    if isinstance(value, TensorType):
+        return numeric_type(value, size)
+    if isinstance(value, tuple):
+        items = tuple(_number(item, size) for item in value)
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
+    return value

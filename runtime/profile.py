@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import linecache
+import math
 import os
 import statistics
 import time
@@ -18,9 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from adjit.codegen.compile import Timed
-from adjit.codegen.cost import Cost, copy_cost, cost
 from adjit.codegen.main.probes import CLOCK, WHOLE, Run, Site
 from adjit.codegen.peaks import Peaks, peaks
+from adjit.codegen.traffic import traffic
+from adjit.ir.cost import assumed_type
 from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.location import Location
 from adjit.ir.locks import lazy
@@ -29,6 +31,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.plan import Plan
 from adjit.ir.records import NamedTuple
 from adjit.ir.types import F32, F64, DType, StackType
+from adjit.ir.work import work
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
@@ -109,13 +112,14 @@ class Profile:
         stmt = site.stmt
         if site.copied is not None or stmt is None:
             assert site.copied is not None
-            each = copy_cost(site.copied)
+            each: tuple[float | None, ...] = (0.0, 2.0 * assumed_type(site.copied).nbytes)
         else:
-            each = cost(stmt, self._func.plan)
-        total = Cost(*(None if x is None else x * calls for x in each))
+            flops = work(stmt).flops
+            each = (flops if math.isfinite(flops) else None, traffic(stmt, self._func.plan))
+        operations, moved = (None if x is None else x * calls for x in each)
         doubles = stmt is not None and any(x.type.dtype == F64 for x in (*stmt.results, *stmt.args))
         phase = "forward" if stmt is None else stmt.phase
-        return KernelProfile(name_of(site), phase, locations(stmt), calls, seconds, *total, F64 if doubles else F32)
+        return KernelProfile(name_of(site), phase, locations(stmt), calls, seconds, operations, moved, F64 if doubles else F32)
 
     @lazy
     def peaks(self) -> Peaks:

@@ -8,6 +8,7 @@ Passes and code generation ask an op for its properties, rather than for its cla
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,3 +60,46 @@ def test_a_class_name_means_one_thing() -> None:
             if isinstance(node, ast.ClassDef):
                 defined[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert {name: places for name, places in defined.items() if len(places) > 1} == {}
+
+
+ESTIMATE = re.compile(r"cost|cheap|heavy|light|slow|expensive|duration|weight|flops|work", re.IGNORECASE)
+OPS = {op.__name__ for op in REGISTRY.values()}
+
+
+def op_names(node: ast.AST) -> set[str]:
+    """The op classes that a node mentions, as names or attributes of modules; those of Python's `ast` have some of the same names."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and ast.unparse(n.value) != "ast"}
+    return OPS & (names | attributes)
+
+
+def is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def cost_tables(tree: ast.Module) -> Iterator[int]:
+    """Lines with what may be a second cost model: numbers by op, or classes of ops in something named after costs."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict) and node.keys and all(map(is_number, node.values)):
+            texts = {key.value for key in node.keys if isinstance(key, ast.Constant)}
+            if texts & set(REGISTRY) or any(key is not None and op_names(key) for key in node.keys):
+                yield node.lineno
+        elif isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and ESTIMATE.search(t.id) for t in node.targets):
+            if not isinstance(node.value, ast.Call) and op_names(node.value):
+                yield node.lineno
+        elif isinstance(node, ast.FunctionDef) and ESTIMATE.search(node.name) and op_names(ast.Module(node.body, [])):
+            yield node.lineno
+
+
+@pytest.mark.parametrize(
+    "text", ["COSTLY = (Exp, Log)", "x = {Exp: 8, Add: 1}", "x = {'exp': 8.0}", "def is_cheap(s):\n    return isinstance(s.op, Exp)"]
+)
+def test_cost_tables_are_found(text: str) -> None:
+    assert list(cost_tables(ast.parse(text)))
+
+
+def test_ops_alone_say_what_they_cost() -> None:
+    """By `Op.cost`, from which `ir/work.py` and `nanoseconds` make all estimates."""
+    paths = [path for package in COMPILER for path in (ROOT / package).rglob("*.py")]
+    asking = [path for path in paths if path != ROOT / "ir" / "cost.py" and ROOT / "ir" / "ops" not in path.parents]
+    assert [f"{path.relative_to(ROOT)}:{line}" for path in asking for line in cost_tables(ast.parse(path.read_text()))] == []

@@ -13,13 +13,15 @@ There are no checks once a call has begun to write to variables: from then on, i
 
 from __future__ import annotations
 
-from adjit.ir.cost import assumed_type
+from adjit.ir.cost import nanoseconds
 from adjit.ir.func import Block
+from adjit.ir.target import Target
+from adjit.ir.work import work
 
-from ..cost import operations
 from ..llvm.lanes import Text
 
-LIMIT = 1 << 20  # work between two checks in a program's loops, in units of about a nanosecond
+LIMIT = 1 << 20  # work between two checks in a program's loops, in nanoseconds
+CALL = 16  # of a kernel
 SPENT = "@adjit_spent"
 
 
@@ -27,24 +29,29 @@ def has_loops(block: Block) -> bool:
     return any(s.op.is_loop or any(map(has_loops, s.blocks)) for s in block.stmts)
 
 
-def weight(block: Block) -> int:
+def weight(block: Block, target: Target) -> int:
     """The work of one iteration on scalars, excluding nested loops."""
-    return 1 + sum(1 + sum(map(weight, s.blocks)) for s in block.stmts if not s.op.is_loop)
+    return 1 + _weight(block, target, 1, in_memory=False)
 
 
-def kernel_weight(block: Block) -> int:
-    """The same for kernels on arrays: the cost of a call, plus a quarter of its operations or elements, since vectors process several."""
+def kernel_weight(block: Block, target: Target) -> int:
+    """The same for kernels on arrays."""
+    return _weight(block, target, CALL, in_memory=True)
+
+
+def _weight(block: Block, target: Target, each: int, in_memory: bool) -> int:
     total = 0
     for stmt in block.stmts:
-        if not stmt.op.is_loop:
-            sizes = (assumed_type(x.type).size for x in stmt.results)
-            total += 16 + int(max(operations(stmt) or 0, *sizes, 0)) // 4 + sum(map(kernel_weight, stmt.blocks))
+        if stmt.op.is_control and not stmt.op.is_loop:
+            total += each + sum(_weight(inner, target, each, in_memory) for inner in stmt.blocks)
+        elif not stmt.op.is_loop:
+            total += each + int(min(LIMIT, nanoseconds(work(stmt, in_memory=in_memory), target)))
     return total
 
 
-def trips_between(block: Block) -> int:
+def trips_between(block: Block, target: Target) -> int:
     """Iterations of an innermost loop between two checks: a power of two."""
-    return max(64, LIMIT >> weight(block).bit_length())
+    return max(64, LIMIT >> weight(block, target).bit_length())
 
 
 def spend(text: Text, amount: int | str) -> str:

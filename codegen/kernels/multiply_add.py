@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from adjit.ir.func import Block, Stmt
 from adjit.ir.operand import Operand
 from adjit.ir.ops.arithmetic import Add, Sub
-from adjit.ir.ops.maps import Mul, work_of
+from adjit.ir.ops.maps import Mul, element_cost
 from adjit.ir.records import NamedTuple
 
 from ..llvm.lanes import Reg
@@ -22,7 +22,7 @@ from .emitter import VectorEmitter
 class Product(NamedTuple):
     a: Reg
     b: Reg
-    ready: int  # time at which both factors are available
+    ready: float  # time at which both factors are available
 
 
 class MultiplyAdds:
@@ -31,14 +31,14 @@ class MultiplyAdds:
     def __init__(self, block: Block, emit: VectorEmitter) -> None:
         self.uses = Counter(id(x) for x in block.uses())
         self.emit = emit
-        self.ready: dict[int, int] = {}
+        self.ready: dict[int, float] = {}
         self.products: dict[int, Product] = {}  # those that only one statement reads
 
     def scalar(self, stmt: Stmt, regs: Sequence[Reg]) -> Reg:
         """Emit native code for a statement on registers."""
         op, result = stmt.op, stmt.result
         start = max((self.ready.get(id(a), 0) for a in stmt.args), default=0)
-        self.ready[id(result)] = start + work_of(stmt).latency
+        self.ready[id(result)] = start + element_cost(stmt).latency
         if result.type.is_float and isinstance(op, Mul) and self.uses[id(result)] == 1:
             self.products[id(result)] = Product(regs[0], regs[1], start)
         elif result.type.is_float and isinstance(op, Add | Sub):
@@ -48,7 +48,7 @@ class MultiplyAdds:
         out: Reg = op.scalar(self.emit, *regs)  # type: ignore[attr-defined]
         return out
 
-    def time(self, args: Sequence[Operand], k: int) -> int:
+    def time(self, args: Sequence[Operand], k: int) -> float:
         """The earliest start of a sum that absorbs the product that is its k-th operand."""
         return max(self.products[id(args[k])].ready, self.ready.get(id(args[1 - k]), 0))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from adjit.ir.bounds import proven_sign
+from adjit.ir.cost import flops_in
 from adjit.ir.expr import Expr
 
 from ..interrupts.stopping import PIECE, leave_if_stopped
@@ -18,10 +19,10 @@ from ..threads import library
 if TYPE_CHECKING:
     from .kernel import Kernel
 
-PARALLEL = 200_000  # operations: below this, waking another thread costs more than it gains
+PARALLEL = flops_in(20_000)  # operations: waking another thread takes a good part of these nanoseconds
 MANY = 32  # chunks that are assumed where their number is known only at run time
 ROWS = "%rows"  # of a chunk, where they are known only at run time
-AWAKE = 50_000  # the same in loops whose matrix products keep the other threads awake
+AWAKE = flops_in(5_000)  # the same in loops whose matrix products keep the other threads awake
 
 
 def parallel_from(kernel: Kernel) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from adjit.ir.func import Block, Stmt
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.fused import loop_domain
-from adjit.ir.ops.maps import Map, work_of
+from adjit.ir.ops.maps import Map, element_cost
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Pad
 from adjit.ir.records import record, replace
@@ -118,7 +118,7 @@ def region_of(stmt: Stmt, access: Callable[[Operand], Access], numbers: Taken = 
 
 def body_ops(stmts: Sequence[Stmt]) -> int:
     """Number of operations in elementwise statements, counted in simple instructions."""
-    return sum(work_of(s).operations if s.op.is_elementwise else 1 for s in stmts)
+    return round(sum(element_cost(s).flops if s.op.is_elementwise else 1 for s in stmts))
 
 
 def _numbered(keys: Iterable[int]) -> dict[int, int]:

@@ -215,7 +215,7 @@ class RegisterKernel(LoopKernel):
         text.start(after)
         if self.target.hosted:
             trips = self.scalar.sub(phis[0], first)
-            polling.spend(text, self.scalar.mul(trips, self.scalar.const(I64, polling.weight(body))).name)
+            polling.spend(text, self.scalar.mul(trips, self.scalar.const(I64, polling.weight(body, self.target))).name)
         self.enter(stmt.results[: len(params)], phis[1:])
         return phis[0]
 
@@ -230,9 +230,9 @@ class RegisterKernel(LoopKernel):
             return
         text, look, go = self.text, self.text.fresh_label(), self.text.fresh_label()
         if polling.has_loops(body):
-            due = polling.spent_enough(text, polling.weight(body))
+            due = polling.spent_enough(text, polling.weight(body, self.target))
         else:
-            last = polling.trips_between(body) - 1
+            last = polling.trips_between(body, self.target) - 1
             due = text.define(f"icmp eq i64 {text.define(f'and i64 {trip.name}, {last}')}, {last}")
         text.declares.add(stopping.SELDOM)
         text.put(f"br i1 {due}, label %{look}, label %{go}, !prof !0")

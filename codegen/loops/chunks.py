@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from adjit.ir.cost import flops_in
 from adjit.ir.expr import Expr, hint_of, minimum
 from adjit.ir.records import NamedTuple, replace
 
@@ -19,7 +20,7 @@ from .ir import CHUNK, LENGTH, START, WORK, Access, Chunk, LoopProgram, Node, Pa
 from .nest import NestPlan, NestSpec
 from .tiles import pieces
 
-MIN_OPS = 20_000  # minimum operations per chunk: claiming one costs a fraction of a microsecond
+MIN_OPS = flops_in(2_000)  # minimum operations per chunk: claiming one costs a fraction of a microsecond
 CHUNKS = 32  # enough to keep every thread busy, few enough to combine cheaply
 ROW = 8192  # length of the rows that a single axis is cut into
 MAX_PARTIALS = 1 << 20  # size limit of the partial results, in bytes

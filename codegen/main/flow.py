@@ -147,7 +147,7 @@ def _poll(module: Module, body: Block) -> None:
     if not module.context.target.hosted:
         return
     text, look, go = module.text, module.text.fresh_label(), module.text.fresh_label()
-    text.put(f"br i1 {polling.spent_enough(text, polling.kernel_weight(body))}, label %{look}, label %{go}")
+    text.put(f"br i1 {polling.spent_enough(text, polling.kernel_weight(body, module.context.target))}, label %{look}, label %{go}")
     text.start(look)
     module.leave_if(text.define("call i1 @adjit_interrupted(ptr %error)"), str(signals.INTERRUPTED))
     text.jump(go)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from adjit.ir.cost import MATH
 from adjit.ir.environment import is_set
 from adjit.ir.errors import AdjitError, NotGeneral
 from adjit.ir.expr import Expr, is_static
@@ -18,7 +19,7 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.join import Concatenate
-from adjit.ir.ops.maps import calls_math
+from adjit.ir.ops.maps import element_cost
 from adjit.ir.plan import ALIGNMENT, Place, Plan
 from adjit.ir.sizes import is_symbolic, symbols_of
 from adjit.ir.target import Target
@@ -65,7 +66,7 @@ def axes_of(func: Func) -> tuple[Axis, ...]:
 
 
 def count_math(block: Block) -> int:
-    return sum(calls_math(s) + sum(map(count_math, s.blocks)) for s in block.stmts)
+    return sum((element_cost(s).latency >= MATH) + sum(map(count_math, s.blocks)) for s in block.stmts)
 
 
 class Module:

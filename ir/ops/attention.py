@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..records import NamedTuple
 from ..types import BOOL, I64, TensorType
@@ -70,15 +71,17 @@ class Attention(Op):
         rows = [write("{}[..., 0]", x) for x in (peak, total)]
         return [write("({} / {}) @ {}", powers, total, write.array(args[2])), *rows]
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        q, k, v = args[:3]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, self.work(*types[:3]))
+
+    def work(self, q: TensorType, k: TensorType, v: TensorType) -> float:
         return q.size // q.shape[-1] * k.shape[-2] * (2.0 * (q.shape[-1] + v.shape[-1]) + POWER) if q.size else 0.0
 
     def lower(self, k: Loops, out: tuple[Window, ...], *args: Window) -> None:
         if not all(w.type.size for w in out):
             return
         q, *_ = args
-        work = self.operations([w.type for w in args], [])
+        work = self.work(*(w.type for w in args[:3]))
         for rows in cut(q.type.shape[-2], QUERIES):
             _Forward(k, self, out, args, rows).emit(work)
 
@@ -128,13 +131,15 @@ class AttentionGradient(Op):
             padded.append(write("np.concatenate([({})[None], {}])", x, zeros))
         return [write("{} @ {}", ds, k), *padded]
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        q, k, v = args[:3]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, self.work(*types[:3]))
+
+    def work(self, q: TensorType, k: TensorType, v: TensorType) -> float:
         return q.size // q.shape[-1] * k.shape[-2] * (6.0 * q.shape[-1] + 4.0 * v.shape[-1] + POWER) if q.size else 0.0
 
     def lower(self, k: Loops, out: tuple[Window, ...], *args: Window) -> None:
         if all(w.type.size for w in out):
-            _Backward(k, self, out, args).emit(self.operations([w.type for w in args], []))
+            _Backward(k, self, out, args).emit(self.work(*(w.type for w in args[:3])))
 
 
 def check_operands(name: str, operands: Sequence[TensorType], mask: Sequence[TensorType]) -> Sequence[TensorType]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, dataclass_t
 import numpy as np
 
 from ..active import current_builder
+from ..cost import NARROW, NOTHING, Cost
 from ..errors import AdjitError, OutOfBoundsError, UnsupportedError
 from ..guards import is_recording
 from ..operand import Concrete, Operand, evaluate
@@ -103,8 +104,8 @@ class Op:
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if cls.name in REGISTRY:
             raise AdjitError(f"two ops are named {cls.name!r}: {REGISTRY[cls.name]} and {cls}")
-        if hasattr(cls, "lower") and cls.operations is Op.operations:
-            raise AdjitError(f"{cls.name}: an op that lowers itself must declare its cost: define `operations`")
+        if hasattr(cls, "lower") and cls.cost is Op.cost:
+            raise AdjitError(f"{cls.name}: an op that lowers itself must declare its cost: define `cost`")
         REGISTRY[cls.name] = cls
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -221,13 +222,20 @@ class Op:
         """The values of operands that must be these constants, by position: native code reads them, `evaluate` does not."""
         return {}
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        """Simple operations on elements that native code performs; 0 for an op that computes nothing."""
-        return 0.0
+    def cost(self, *types: TensorType) -> Cost:
+        """What native code does for operands of these types, whose sizes are numbers: abstract for an op that lowers itself.
 
-    def slowest(self, *types: TensorType) -> float:
-        """The factor by which native code may exceed its usual time, if that depends on the values of its operands."""
-        return 1.0
+        This is for views and constants, which do nothing, and for effects and regions, whose blocks cost something.
+        """
+        return NOTHING
+
+    def usual_cost(self, types: Sequence[TensorType], flops: float = 0.0, worst: float = 0.0) -> Cost:
+        """The cost of an op that reads all of its operands. Reductions, and products with several columns, are computed in vectors."""
+        results = self.result_types(types)
+        touched = (*types, *results)
+        in_vectors = self.is_reduction or (self.is_product and results[0].shape[-1:] >= (NARROW,))
+        serial = 0.0 if in_vectors else max(flops, *(t.size for t in touched))
+        return Cost(flops, bytes=sum(t.nbytes for t in touched), serial=serial, worst=worst)
 
     def splat(self, *values: Any) -> Any:
         """The one value that fills the whole result if every operand is filled with one value; None if this does not apply."""

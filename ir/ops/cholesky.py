@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import AdjitError, SingularMatrixError
 from ..types import I64, DType, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
@@ -63,8 +64,8 @@ class Cholesky(Op):
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         return (harmless_matrices(size, active, args[0], batched[0]),), (True,)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return args[0].size * args[0].shape[-1] / 3
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, types[0].size * types[0].shape[-1] / 3)
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
         *batch, n, _ = a.type.shape

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..effects import cannot_repeat
 from ..errors import AdjitError, DistributedError, DTypeError, ShapeError, UnsupportedError
 from ..sizes import is_symbolic
@@ -92,8 +93,8 @@ class Collective(Op, abstract=True):
     ) -> tuple[tuple[Operand, ...], Sequence[bool]]:
         raise UnsupportedError(f"{self.name}: in a branch or loop that some examples of a vmap take and others do not; move it out")
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(max(args[0].size, results[0].size))
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(max(types[0].size, self.infer(*types).size)))
 
 
 class InPlace(Collective, abstract=True):
@@ -105,8 +106,8 @@ class InPlace(Collective, abstract=True):
         k.copy(out, x)
         k.collective(self.name, out, out, out.type.size, getattr(self, "root", 0))
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(args[0].size)
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(types[0].size))
 
 
 class AllReduce(InPlace):
@@ -223,8 +224,8 @@ class MatmulAllReduce(Collective):
         is_plain = a.rank == 2 and a.dtype in (F32, F64) and not any(map(is_symbolic, (*a.shape, *b.shape)))
         return is_plain and Matmul().stores_once(a, b)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return Matmul().operations(args, results)
+    def cost(self, *types: TensorType) -> Cost:
+        return Matmul().cost(*types)
 
     def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
         k.summed_product(out, a, b)
@@ -275,8 +276,8 @@ class Moving(Collective, abstract=True):
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         k.collective(self.name, out, x, self.count(x.type, out.type), getattr(self, "root", 0))
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(args[0].size + results[0].size)
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(types[0].size + self.infer(*types).size))
 
 
 @with_attributes

@@ -9,12 +9,11 @@ Native code has no complex numbers: `passes.complex` replaces each by a pair of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cost import Work
+from ..cost import NOTHING, Cost
 from ..errors import ShapeError
 from ..types import DType, TensorType, complex_dtype, real_dtype
 from .base import Array, Loops, Op, Window, Writing, apply
@@ -34,8 +33,8 @@ class ComplexPart(Unary, abstract=True):
     def result(self, operand: TensorType) -> TensorType:
         return operand.with_dtype(real_dtype(operand.dtype))
 
-    def work(self, *dtypes: DType) -> Work:
-        return Work(0, 0)  # the part exists by itself
+    def element_cost(self, *dtypes: DType) -> Cost:
+        return NOTHING  # the part exists by itself
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)
@@ -86,8 +85,8 @@ class Complex(Binary):
         for name, part in zip(("real", "imag"), parts, strict=True):
             write.run(f"{{}}.{name} = {{}}", out, part)
 
-    def work(self, *dtypes: DType) -> Work:
-        return Work(0, 0)
+    def element_cost(self, *dtypes: DType) -> Cost:
+        return NOTHING
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         zero = d.literal(0.0, d.type)
@@ -106,8 +105,8 @@ class Conj(Unary):
     def evaluate(self, *arrays: Array) -> Array:
         return np.conjugate(arrays[0])
 
-    def work(self, *dtypes: DType) -> Work:
-        return Work(1, 1)
+    def element_cost(self, *dtypes: DType) -> Cost:
+        return Cost(1.0, 1.0)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand:
         return apply(self, d)
@@ -134,8 +133,8 @@ class Interleave(Op):
     def python(self, write: Writing, *args: Operand) -> Any:
         return write("np.stack([{}, {}], -1)", *map(write.array, args))
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 0.0  # it moves data
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types)
 
     def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
         *_, size = a.type.shape or (1,)

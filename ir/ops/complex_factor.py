@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import ShapeError
 from ..types import I64, TensorType
 from .base import Array, Emitter, Loops, Reg, Window, Writing, apply, nest
@@ -111,8 +112,8 @@ class ComplexSlogdet(PartsOp):
     def widened(self, size: int) -> ComplexSlogdet:
         return self
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 8.0 * args[0].size * args[0].shape[-1]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 8.0 * types[0].size * types[0].shape[-1])
 
     def lower(self, k: Loops, out: Window, re: Window, im: Window) -> None:
         """The product of the pivots of an elimination; each exchange of two rows flips its sign."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..cost import Cost
+from ..operand import Literal, Operand
 from ..types import BOOL, I64, StackType, TensorType
 from .base import Array, with_attributes
 from .fused import Fuse, Rows, hosted_by
@@ -14,7 +17,6 @@ __all__ = ["Checkpoint", "For", "Fuse", "If", "Region", "Rows", "While", "hosted
 
 if TYPE_CHECKING:
     from ..func import Block, Stmt
-    from ..operand import Operand
     from .lowering import Batching, ControlFlow, Forward, Reverse, Rules, RunBlock
 
 CONDITION, INDEX = TensorType(BOOL), TensorType(I64)
@@ -34,6 +36,9 @@ class If(Region):
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]() if arrays[0] else blocks[1]()
+
+    def total(self, args: Sequence[Operand], blocks: Sequence[Cost]) -> Cost:
+        return blocks[0].either(blocks[1])
 
     def flow(self, control: ControlFlow, stmt: Stmt) -> None:
         control.branches(stmt)
@@ -61,6 +66,9 @@ class Checkpoint(Region):
 
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]:
         return blocks[0]()
+
+    def total(self, args: Sequence[Operand], blocks: Sequence[Cost]) -> Cost:
+        return blocks[0]
 
     def flow(self, control: ControlFlow, stmt: Stmt) -> None:
         control.inline(stmt)
@@ -134,6 +142,12 @@ class For(LoopRegion):
         trips = (blocks[0](start.dtype.type(k), *carry) for k in range(int(start), int(stop)))
         return _gathered(carry, trips, blocks[-1].saves)
 
+    def total(self, args: Sequence[Operand], blocks: Sequence[Cost]) -> Cost:
+        start, stop = args[:2]
+        if not (isinstance(start, Literal) and isinstance(stop, Literal)):
+            return blocks[0].times(math.inf)
+        return blocks[0].times(max(0, int(stop.value) - int(start.value)))
+
     def flow(self, control: ControlFlow, stmt: Stmt) -> None:
         control.for_loop(stmt)
 
@@ -161,6 +175,9 @@ class While(LoopRegion):
         carry = list(arrays)
         trips = (blocks[1](*carry) for _ in iter(lambda: bool(blocks[0](*carry)[0]), False))
         return _gathered(carry, trips, blocks[-1].saves)
+
+    def total(self, args: Sequence[Operand], blocks: Sequence[Cost]) -> Cost:
+        return blocks[0].then(blocks[1]).times(math.inf)
 
     def flow(self, control: ControlFlow, stmt: Stmt) -> None:
         control.while_loop(stmt)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from typing import cast as typed
 
 from .. import source_helpers
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..expr import hint_of, is_static, minimum
 from ..types import I64, Shape, TensorType
@@ -162,8 +163,8 @@ class Convolve(Convolution):
     def stores_once(self, *types: TensorType) -> bool:
         return True
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return self.products(args[1], results[0])
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, self.products(types[1], self.infer(*types)))
 
     def lower(self, k: Loops, out: Window, x: Window, w: Window) -> None:
         (kept, target), (image, xs), (filter, ws) = self.result(out), self.image(x, out.type.shape[1:-1], w.type.shape[:-2]), self.filter(w)
@@ -210,8 +211,8 @@ class ConvolveInput(Convolution):
             return apply(Convolve(self.strides, self.dilations, self.groups), d, w)
         return apply(ConvolveFilter(self.strides, self.dilations, self.groups, w.type.shape[:-2]), d, result)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return self.products(args[1], args[0])
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, self.products(types[1], types[0]))
 
     def lower(self, k: Loops, out: Window, d: Window, w: Window) -> None:
         """Every position adds its products to the part of the image that it covers: vectors run along channels, for which the filter is
@@ -266,8 +267,8 @@ class ConvolveFilter(Convolution):
             return apply(ConvolveInput(self.strides, self.dilations, self.groups, x.type.shape[1:-1]), result, d)
         return apply(Convolve(self.strides, self.dilations, self.groups), x, d)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return self.products(results[0], args[1])
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, self.products(self.infer(*types), types[1]))
 
     def lower(self, k: Loops, out: Window, x: Window, d: Window) -> None:
         """Sums over the images one after the other: the data of one image fits the cache, and the filter stays there. In parallel, other

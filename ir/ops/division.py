@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..cost import Cost
 from ..types import BOOL, I8, TensorType
 from .arithmetic import round
 from .base import Array, Emitter, Reg, apply
@@ -22,8 +23,9 @@ class Division(Binary, abstract=True):
 
     kinds = "fiu"
 
-    def slowest(self, *types: TensorType) -> float:
-        return 300.0 if types[0].is_float else 1.0
+    def cost(self, *types: TensorType) -> Cost:
+        cost = super().cost(*types)
+        return cost._replace(worst=300.0 * cost.flops) if types[0].is_float else cost
 
 
 class FloorDivide(Division):

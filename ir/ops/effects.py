@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import AdjitError, CheckError, DTypeError, FoundSizeError, OutOfRoomError, ShapeError, UnsupportedError, raised_as
 from ..types import BOOL, DTYPE_NAMES, I64, TensorType, complex_dtype
 from .base import Array, Loops, Op, Reg, Window, Writing, apply, perform, with_attributes
@@ -129,8 +130,8 @@ class Assert(Effect):
         condition = args[0] if batched[0] else lead(args[0], size)
         return (condition | ~active, *args[1:]), (True, *batched[1:])
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(args[0].size)
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(types[0].size))
 
     def lower(self, k: Loops, outs: tuple[Window, ...], condition: Window, *values: Window) -> None:
         holds = k.load(condition)

@@ -7,11 +7,11 @@ eigenvalues, or on the phases of eigenvectors, has no meaningful derivative; a d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import UnsupportedError
 from ..types import I64, TensorType, complex_dtype
 from .base import Array, Loops, Op, Window, Writing, apply, nest
@@ -99,8 +99,8 @@ class Eig(Op):
     def widened(self, size: int) -> Eig:
         return self
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 25.0 * args[0].size * args[0].shape[-1]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 25.0 * types[0].size * types[0].shape[-1])
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
         *batch, n, _ = a.type.shape
@@ -164,8 +164,8 @@ class ComplexEig(PartsOp):
     def widened(self, size: int) -> ComplexEig:
         return self
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 100.0 * args[0].size * args[0].shape[-1]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 100.0 * types[0].size * types[0].shape[-1])
 
     def lower(self, k: Loops, out: Window, re: Window, im: Window) -> None:
         *batch, n, _ = re.type.shape

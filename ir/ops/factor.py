@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..cost import MATH
+from ..cost import MATH, Cost
 from ..errors import ShapeError
 from ..types import I64, TensorType
 from .base import Array, Loops, Op, Window, Writing, apply, nest
@@ -63,8 +62,8 @@ class Slogdet(Op):
     def widened(self, size: int) -> Slogdet:
         return self
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(MATH * math.prod(args[0].shape[:-1]))
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(MATH * math.prod(types[0].shape[:-1])))
 
     def lower(self, k: Loops, out: Window, a: Window, factors: Window) -> None:
         """The determinant is the product of the diagonal; each exchange of two rows flips its sign."""

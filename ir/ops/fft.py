@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..records import NamedTuple
 from ..types import I64, DType, TensorType, complex_dtype, normalize_axis
@@ -74,8 +75,8 @@ class Fft(Op):
     def widened(self, size: int) -> Fft:
         return replace(self, axis=self.axis + 1)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return work(args[0].size, args[0].shape[self.axis])
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, work(types[0].size, types[0].shape[self.axis]))
 
 
 def work(size: int, n: int) -> float:
@@ -127,12 +128,15 @@ class FftParts(Op):
         out = write.temporary("z", Fft(self.axis, self.inverse, self.scale).written(write, z))
         return write("np.stack([{}.real, {}.imag], -1)", out, out)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return work(args[0].size // 2, args[0].shape[self.axis])
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, self.work(types[0]))
+
+    def work(self, x: TensorType) -> float:
+        return work(x.size // 2, x.shape[self.axis])
 
     def lower(self, k: Loops, out: Window, x: Window, *tables: Window) -> None:
         if x.type.size:
-            total = self.operations([x.type], [])
+            total = self.work(x.type)
             columns = math.prod(x.type.shape[self.axis + 1 : -1])  # whose numbers are neighbours
             steps = Direct if len(tables) == 1 else TwoSteps if columns < FEW else TwoStepsOfColumns
             steps(k, self, total, self.in_columns(out), self.in_columns(x), *tables).emit()

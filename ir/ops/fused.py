@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..cost import Cost
 from ..effects import effects
 from ..errors import GradientError, UnsupportedError
 from ..types import BOOL, Shape, TensorType
@@ -19,6 +20,7 @@ from .shape import Broadcast, Pad, Reshape, Slice, Transpose
 
 if TYPE_CHECKING:
     from ..func import Block, Stmt
+    from ..operand import Operand
     from .lowering import Batching, ControlFlow, Forward, Reverse, Rules, RunBlock
 
 
@@ -36,6 +38,9 @@ class Group(Region, abstract=True):
         if len({id(r) for r in body.results}) < len(body.results):
             rules.fail("it yields one value twice")
         return body
+
+    def total(self, args: Sequence[Operand], blocks: Sequence[Cost]) -> Cost:
+        return blocks[0]
 
     def pull_back(self, reverse: Reverse, stmt: Stmt) -> None:
         raise GradientError(f"{self.name}: derivatives are taken before statements are fused").at(stmt.location)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..types import I64, TensorType
 from .base import Array, Loops, Op, Window, Writing, apply, nest
@@ -129,8 +130,8 @@ class HermitianEigh(Decomposition):
         below = lower(whole, -1) + lower(adjoint(whole), -1)
         return below + cast(diagonal_matrix(real(diagonal_of(whole))), v.dtype)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 36.0 * args[0].size * args[0].shape[-1]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 36.0 * types[0].size * types[0].shape[-1])
 
     def by_rotations(self, k: Loops, out: Window, re: Window, im: Window) -> None:
         hermitian_by_rotations(k, out, re, im)
@@ -212,8 +213,8 @@ class ComplexSvd(Decomposition):
         outside = strong_mul(outside, broadcast_to(1.0 / row, outside.shape))
         return matmul(matmul(u, inner) + outside, vh)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 80.0 * args[0].size * args[0].shape[-1]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 80.0 * types[0].size * types[0].shape[-1])
 
     def by_rotations(self, k: Loops, out: Window, re: Window, im: Window) -> None:
         unitary_by_rotations(k, out, re, im)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import Detail, DTypeError, OutOfBoundsError, ShapeError
 from ..expr import hint_of
 from ..types import I64, U64, DType, TensorType
@@ -135,8 +136,9 @@ class Gather(Accessing):
             return apply(self, x, *examples(size, indices, batched[1:]))
         return move_to_lead(apply(self, move_lead(x, len(indices)), *indices), indices[0].ndim)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 0.0  # it moves data
+    def cost(self, *types: TensorType) -> Cost:
+        out = self.infer(*types)
+        return Cost(bytes=2.0 * out.nbytes + sum(t.nbytes for t in types[1:]), serial=out.size)
 
     def lower(self, k: Loops, out: Window, x: Window, *indices: Window) -> None:
         shape = indices[0].type.shape
@@ -211,8 +213,8 @@ class ScatterAdd(Scatter):
             return apply(Gather(), d, *args[2:])
         return d if i == 0 else None
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(args[1].size)
+    def cost(self, *types: TensorType) -> Cost:
+        return updating(types, float(types[1].size))
 
     def lower(self, k: Loops, out: Window, x: Window, updates: Window, *indices: Window) -> None:
         k.copy(out, x)
@@ -273,8 +275,8 @@ class ScatterSet(Scatter):
         rows = reshape(stays, stays.type.shape + (1,) * (len(picked.type.shape) - len(stays.type.shape)))
         return where(broadcast_to(rows, picked.type.shape), picked, 0.0)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 0.0  # it moves data
+    def cost(self, *types: TensorType) -> Cost:
+        return updating(types)
 
     def lower(self, k: Loops, out: Window, x: Window, updates: Window, *indices: Window) -> None:
         k.copy(out, x)
@@ -332,12 +334,18 @@ class CheckIndex(Indexing):
     def batch(self, size: int, args: tuple[Operand, ...], batched: Sequence[bool]) -> Any:
         return apply(self, *(i if has else lead(i, size) for i, has in zip(args, batched, strict=True)))
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(sum(a.size for a in args))
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(sum(t.size for t in types)))
 
     def lower(self, k: Loops, outs: tuple[Window, ...], *indices: Window) -> None:
         with nest(k, indices[0].type.shape) as index:
             checked_positions(self.of, k, self.x, indices, index)
+
+
+def updating(types: Sequence[TensorType], flops: float = 0.0) -> Cost:
+    """The cost of changing rows of an array in place; at worst all of it is copied before."""
+    x, updates, *indices = types
+    return Cost(flops, bytes=2.0 * updates.nbytes + sum(t.nbytes for t in indices), serial=updates.size, worst=x.size)
 
 
 def examples(size: int, indices: Sequence[Operand], batched: Sequence[bool]) -> list[Operand]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..types import TensorType, identical, normalize_axis
 from .base import Array, Loops, Op, Window, Writing, apply, with_attributes
@@ -64,8 +65,8 @@ class Concatenate(Op):
     def widened(self, size: int) -> Concatenate:
         return replace(self, axis=self.axis + 1)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 0.0  # it moves data
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types)
 
     def lower(self, k: Loops, out: Window, *args: Window) -> None:
         start = 0
@@ -132,8 +133,8 @@ class SetSlice(Op):
     def widened(self, size: int) -> SetSlice:
         return SetSlice((0, *self.starts), (size, *self.stops), (1, *self.steps))
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 0.0  # it moves data
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types)
 
     def lower(self, k: Loops, out: Window, x: Window, update: Window) -> None:
         k.copy(out, x)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, I64, TensorType, broadcast_shapes, matmul_shape
 from .base import Array, Loops, Op, Window, Writing, apply
@@ -79,8 +80,8 @@ class Matmul(Op):
         a, b = types
         return a.is_float and a.rank == b.rank >= 2 and 1 not in (a.shape[-2], b.shape[-1])
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 2.0 * results[0].size * args[0].shape[-1]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 2.0 * types[0].size * types[1].shape[-1])
 
     def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
         k.matmul(out, a, b)
@@ -122,8 +123,8 @@ class MatmulAdd(Op):
         product = Matmul().batch(size, (a, b), batched[1:]) if any(batched[1:]) else lead(apply(Matmul(), a, b), size)
         return total + product
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 2.0 * results[0].size * args[-2].shape[-1]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 2.0 * types[0].size * types[-2].shape[-1])
 
     def lower(self, k: Loops, out: Window, c: Window, a: Window, b: Window) -> None:
         k.copy(out, c)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import source_helpers
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..types import I64, DType, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest
@@ -48,8 +49,8 @@ class Lu(Op):
     def widened(self, size: int) -> Lu:
         return self
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 2.0 * args[0].size * args[0].shape[-1] / 3.0
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 2.0 * types[0].size * types[0].shape[-1] / 3.0)
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
         *batch, n, _ = a.type.shape

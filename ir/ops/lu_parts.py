@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import source_helpers
+from ..cost import Cost
 from ..errors import ShapeError
 from ..types import I64, TensorType
 from .base import Array, Loops, Op, Window, Writing, apply, nest
@@ -41,8 +41,8 @@ class RowExchanges(Op):
     def widened(self, size: int) -> RowExchanges:
         return self
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(results[0].size)
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(self.infer(*types).size))
 
     def lower(self, k: Loops, out: Window, factors: Window) -> None:
         *batch, n, _ = out.type.shape
@@ -103,8 +103,8 @@ class LuParts(Op):
     def widened(self, size: int) -> LuParts:
         return self
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(results[0].size)
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(self.infer(*types).size))
 
     def lower(self, k: Loops, out: Window, a: Window, factors: Window, exchanges: Window) -> None:
         rank, n = len(a.type.shape), a.type.shape[-1]

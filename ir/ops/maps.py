@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .. import source_helpers
-from ..cost import MATH, Counted, Counting, Work
+from ..cost import NOTHING, Cost, Counted, Counting
 from ..errors import DTypeError, ShapeError
 from ..types import (
     BOOL,
@@ -34,8 +34,6 @@ from .shape import broadcast_to
 __all__ = ["astype", "cast", "where", "strong_mul"]
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..func import Stmt
     from ..operand import Operand
 
@@ -45,7 +43,7 @@ KINDS = {"f": "floats", "c": "complex numbers", "i": "integers", "u": "unsigned 
 
 COMPLEX = 4  # operations on real numbers for one on complex numbers, roughly
 
-_works: dict[tuple[Op, tuple[DType, ...]], Work] = {}
+_costs: dict[tuple[Op, tuple[DType, ...]], Cost] = {}
 
 
 class Masking(threading.local):
@@ -118,20 +116,21 @@ class Map(Op, abstract=True):
         """Native code for a few elements at a time."""
         raise NotImplementedError(f"{self.name}: no lowering")
 
-    def work(self, *dtypes: DType) -> Work:
-        """The work per element, counted in its lowering."""
+    def cost(self, *types: TensorType) -> Cost:
+        each, result = self.element_cost(*(t.dtype for t in types)), self.infer(*types)
+        return Cost(each.flops * result.size, each.latency, result.nbytes + sum(t.nbytes for t in types))
+
+    def element_cost(self, *dtypes: DType) -> Cost:
+        """The cost of one element in registers, counted in its lowering. Complex numbers are computed by their parts."""
         key = (self, dtypes)
-        if key not in _works and any(dtype.kind == "c" for dtype in dtypes):
-            real = self.work(*map(real_dtype, dtypes))
-            _works[key] = Work(COMPLEX * real.operations, real.latency)  # the operations are those on its parts
-        if key not in _works:
+        if key not in _costs and any(dtype.kind == "c" for dtype in dtypes):
+            real = self.element_cost(*map(real_dtype, dtypes))
+            _costs[key] = real._replace(flops=COMPLEX * real.flops)
+        if key not in _costs:
             emit = Counting()
             result = self.scalar(emit, *(Counted(dtype, 0) for dtype in dtypes))
-            _works[key] = Work(emit.operations, result.ready)
-        return _works[key]
-
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(self.work(*(type.dtype for type in args)).operations * results[0].size)
+            _costs[key] = Cost(emit.operations, result.ready)
+        return _costs[key]
 
     def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...]:
         return (*args, *results)
@@ -171,15 +170,9 @@ class Binary(Map, abstract=True):
     arity = 2
 
 
-def work_of(stmt: Stmt) -> Work:
-    """The work per element of an elementwise statement."""
-    assert isinstance(stmt.op, Map)
-    return stmt.op.work(*(x.type.dtype for x in stmt.args))
-
-
-def calls_math(stmt: Stmt) -> bool:
-    """Whether a statement calls a function of the vector math library, or something equally slow, for each element."""
-    return isinstance(stmt.op, Map) and work_of(stmt).latency >= MATH
+def element_cost(stmt: Stmt) -> Cost:
+    """The cost of one element of an elementwise statement; other statements have none."""
+    return stmt.op.element_cost(*(x.type.dtype for x in stmt.args)) if isinstance(stmt.op, Map) else NOTHING
 
 
 # ---- promotion and broadcasting: the basis of the frontend functions

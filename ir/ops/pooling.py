@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .. import source_helpers
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..types import Shape, TensorType
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, evaluated, nest, with_attributes
@@ -60,8 +61,8 @@ class Pooling(Op, abstract=True):
         out = apply(self, *(reshape(a, (size * images, *a.type.shape[2:])) for a in wide))
         return reshape(out, (size, images, *out.type.shape[1:]))
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(min(type.size for type in (*args, *results)) * math.prod(self.window))
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(min(t.size for t in (*types, *self.result_types(types))) * math.prod(self.window)))
 
     def parts(self, write: Writing, x: Operand) -> Any:
         """The elements of an array by their place in a window, as text."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..records import NamedTuple
 from ..types import I64, DType, TensorType
@@ -66,8 +67,8 @@ class Qr(Op):
     def widened(self, size: int) -> Qr:
         return self
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 4.0 * args[0].size * min(args[0].shape[-2:])
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 4.0 * types[0].size * min(types[0].shape[-2:]))
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
         """Reflections triangularise the columns; applied in reverse to unit vectors, they then give the columns of `q`."""

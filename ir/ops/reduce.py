@@ -5,12 +5,12 @@ Owns sums, products, extrema and their positions, any and all. Cumulative ops ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, DTYPE_NAMES, F32, F64, I64, U8, U64, DType, TensorType, kept_shape, normalize_axes, normalize_axis, reduced_shape
 from .arithmetic import Add, Maximum, Minimum
@@ -37,8 +37,8 @@ class Reduce(Op, abstract=True):
     loses_nan: ClassVar[bool] = False  # `combine_numbers` is cheaper than `combine`, and loses a NaN that a later number follows
     combining: ClassVar[Op | None] = None  # the elementwise op that combines two elements, if there is one
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(args[0].size)
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(types[0].size))
 
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
@@ -273,8 +273,8 @@ class ArgExtremum(Op, abstract=True):
     def widened(self, size: int) -> ArgExtremum:
         return replace(self, axis=self.axis + 1)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(args[0].size)
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(types[0].size))
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         emit, shape = k.scalar, x.type.shape

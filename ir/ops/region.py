@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..cost import Cost
 from ..records import NamedTuple
 from .base import REGISTRY, Array, Op, Registers
 
@@ -50,6 +51,10 @@ class Region(Op, abstract=True):
 
     @abstractmethod
     def interpret(self, blocks: Sequence[RunBlock], *arrays: Array) -> tuple[Any, ...]: ...
+
+    @abstractmethod
+    def total(self, args: Sequence[Operand], blocks: Sequence[Cost]) -> Cost:
+        """What it costs, given the cost of running each block once."""
 
     @abstractmethod
     def flow(self, control: ControlFlow, stmt: Stmt) -> None:

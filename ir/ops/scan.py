@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .. import source_helpers
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..types import DTYPE_NAMES, I64, TensorType, normalize_axis
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
@@ -77,8 +78,8 @@ class Scan(Op, abstract=True):
         """The total, from the previous total and the elements of the operands."""
         raise NotImplementedError(self.name)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(args[0].size)
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(types[0].size))
 
     def lower(self, k: Loops, out: Window, *args: Window) -> None:
         *lead, _ = out.type.shape

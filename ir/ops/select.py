@@ -6,12 +6,13 @@ elements: those above it are in fewer than `count` groups, and are sorted; eleme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..types import BOOL, I64, U8, DType, TensorType, normalize_axis
 from .base import Array, Emitter, Loops, Op, Reg, Window, Writing, apply, nest, with_attributes
@@ -70,11 +71,9 @@ class Select(Op):
     def widened(self, size: int) -> Select:
         return replace(self, axis=self.axis + 1)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 2.0 * args[0].size
-
-    def slowest(self, *types: TensorType) -> float:
-        return 8.0  # all elements are looked at again if many are equal
+    def cost(self, *types: TensorType) -> Cost:
+        visits = 2.0 * types[0].size
+        return self.usual_cost(types, visits, worst=7.0 * visits)  # all elements are looked at again if many are equal
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         order = [a for a in range(x.type.rank) if a != self.axis] + [self.axis]

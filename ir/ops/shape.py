@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import AdjitError, DTypeError, ShapeError
 from ..layout import Layout
 from ..records import NamedTuple
@@ -418,8 +419,8 @@ class Pad(Op):
     def widened(self, size: int) -> Pad:
         return replace(self, low=(0, *self.low), high=(0, *self.high), interior=(0, *self.interior))
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 0.0  # it moves data
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types)
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         k.fill(out, self.value)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import AdjitError, DTypeError, ShapeError, SingularMatrixError
 from ..types import F64, I64, TensorType, broadcast_shapes
 from .base import Array, Loops, Op, Window, Writing, apply, nest, with_attributes
@@ -92,8 +93,8 @@ class SolveWith(Op):
         a, factors, b = args
         return (a, harmless_matrices(size, active, factors, batched[1]), b), (batched[0], True, batched[2])
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 2.0 * results[0].size * args[0].shape[-1]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 2.0 * types[2].size * types[0].shape[-1])
 
     def lower(self, k: Loops, out: Window, a: Window, factors: Window, b: Window) -> None:
         *batch, n, m = b.type.shape

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import DTypeError
 from ..expr import is_static
 from ..types import BOOL, I64, U8, TensorType, normalize_axis
@@ -55,8 +55,8 @@ class Argsort(Op):
     def widened(self, size: int) -> Argsort:
         return replace(self, axis=self.axis + 1)
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 4.0 * args[0].size * max(1, args[0].shape[-1]).bit_length()
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 4.0 * types[0].size * max(1, types[0].shape[-1]).bit_length())
 
     def lower(self, k: Loops, out: Window, x: Window) -> None:
         """Short rows by bottom-up merge sort: runs of 1, 2, 4, ... positions are merged pairwise, all in loops with fixed trip counts; rows

@@ -7,11 +7,11 @@ uses Jacobi's rotations otherwise. Where no algorithm converges, the results are
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import DTypeError, ShapeError
 from ..types import I64, TensorType
 from .base import Array, Loops, Op, Reg, Window, Writing, apply, nest
@@ -76,8 +76,8 @@ class Eigh(Op):
     def widened(self, size: int) -> Eigh:
         return self
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 9.0 * args[0].size * args[0].shape[-1]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 9.0 * types[0].size * types[0].shape[-1])
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
         *batch, n, _ = a.type.shape
@@ -166,8 +166,8 @@ class Svd(Op):
     def widened(self, size: int) -> Svd:
         return self
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return 20.0 * args[0].size * args[0].shape[-1]
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, 20.0 * types[0].size * types[0].shape[-1])
 
     def lower(self, k: Loops, out: Window, a: Window) -> None:
         *batch, m, n = a.type.shape

@@ -7,11 +7,12 @@ all others: the cotangent of a stack is a stack. Indices and lengths are checked
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from ..cost import Cost
 from ..effects import effects_of
 from ..errors import DTypeError, OutOfBoundsError
 from ..types import I64, StackType, TensorType
@@ -36,6 +37,9 @@ class StackOp(Op, abstract=True):
         if not isinstance(type, StackType):
             raise DTypeError(f"{self.name}: takes a stack, not {type}")
         return type
+
+    def cost(self, *types: TensorType) -> Cost:
+        return Cost(bytes=math.inf)  # the lengths of stacks are known only at run time
 
     def widened(self, size: int) -> StackOp:
         return self
@@ -87,6 +91,10 @@ class StackRead(CheckedStackOp):
 
     def python(self, write: Writing, *args: Operand) -> Any:
         return write("{}[{}]", write.array(args[0]), write.index(args[1]))
+
+    def cost(self, *types: TensorType) -> Cost:
+        element = self.infer(*types)
+        return Cost(bytes=2.0 * element.nbytes, serial=element.size)
 
     def jvp(self, i: int, y: Any, args: tuple[Operand, ...], d: Operand) -> Operand | None:
         return apply(self, d, args[1]) if i == 0 else None
@@ -144,8 +152,8 @@ class StackAccumulate(CheckedStackOp):
 
     in_place: ClassVar[int | None] = 0
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(args[2].size)
+    def cost(self, *types: TensorType) -> Cost:
+        return Cost(types[2].size, bytes=3.0 * types[2].nbytes)
 
     def infer(self, *types: TensorType) -> TensorType:
         stack, index, x = types

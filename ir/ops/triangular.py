@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..cost import Cost
 from ..errors import AdjitError, SingularMatrixError
 from ..expr import is_static
 from ..types import TensorType, broadcast_shapes
@@ -103,8 +104,8 @@ class SolveTriangular(Op):
         a, b = args
         return (harmless_matrices(size, active, a, batched[0]), b), (True, batched[1])
 
-    def operations(self, args: Sequence[TensorType], results: Sequence[TensorType]) -> float:
-        return float(results[0].size * args[0].shape[-1])
+    def cost(self, *types: TensorType) -> Cost:
+        return self.usual_cost(types, float(types[1].size * types[0].shape[-1]))
 
     def lower(self, k: Loops, out: Window, a: Window, b: Window) -> None:
         *batch, n, m = b.type.shape

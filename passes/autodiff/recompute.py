@@ -13,11 +13,12 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from adjit.ir.cost import MATH
 from adjit.ir.effects import effects
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.func import Block, Phase, Stmt, Value
 from adjit.ir.operand import Operand
-from adjit.ir.ops.maps import calls_math
+from adjit.ir.ops.maps import element_cost
 from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import StackType
@@ -34,7 +35,7 @@ def is_cheap(stmt: Stmt) -> bool:
     """Whether recomputing the statement costs about as little as reading its result from memory."""
     op = stmt.op
     if op.is_elementwise:
-        return not calls_math(stmt)
+        return element_cost(stmt).latency < MATH
     if op.is_reduction:
         return stmt.args[0].type.size == 1
     return op.is_constant or op.reads_rows or (op.only_moves and op.in_place is None)

@@ -22,13 +22,13 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
-from adjit.ir.cost import PLAIN
+from adjit.ir.cost import MATH, PLAIN
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.control import Fuse
 from adjit.ir.ops.fused import cuts as cuts_made_by
 from adjit.ir.ops.fused import is_border, loop_domain
-from adjit.ir.ops.maps import calls_math, work_of
+from adjit.ir.ops.maps import element_cost
 from adjit.ir.ops.shape import Broadcast
 from adjit.ir.sizes import hint_of
 from adjit.ir.types import Shape, TensorType
@@ -77,7 +77,7 @@ def twin(value: Operand) -> Value:
 
 def is_plain(stmt: Stmt) -> bool:
     """Whether recomputing a value costs less than storing and loading it."""
-    return stmt.op.is_elementwise and work_of(stmt).operations <= PLAIN
+    return stmt.op.is_elementwise and element_cost(stmt).flops <= PLAIN
 
 
 class _Item:
@@ -133,7 +133,7 @@ class _Item:
     def _can_follow(self, stmt: Stmt) -> bool:
         """Whether the statement can be computed where the host stores: code emitted once per vector of a tile must be short."""
         inside = [*self.stmts, *self.sunk, stmt]
-        return stmt.op.is_elementwise and len(inside) <= MAX_HOSTED and sum(map(calls_math, inside)) <= 1
+        return stmt.op.is_elementwise and len(inside) <= MAX_HOSTED and sum(element_cost(s).latency >= MATH for s in inside) <= 1
 
     def make_again(self, constant: Stmt) -> None:
         value = constant.result

@@ -18,7 +18,7 @@ from adjit.ir.func import Func, Stmt, Value
 from adjit.ir.operand import Literal, Operand
 from adjit.ir.ops.base import Op
 from adjit.ir.ops.fused import is_border
-from adjit.ir.ops.maps import Where, work_of
+from adjit.ir.ops.maps import Where, element_cost
 from adjit.ir.ops.reduce import Reduce
 from adjit.ir.ops.shape import Broadcast, Pad, Slice
 from adjit.ir.sizes import hint_of
@@ -52,8 +52,8 @@ def _shift_block(target: Target, stmts: list[Stmt], outputs: set[int]) -> list[S
     return None
 
 
-def _work(stmt: Stmt) -> int:
-    return work_of(stmt).operations
+def _work(stmt: Stmt) -> float:
+    return element_cost(stmt).flops
 
 
 class _Shifting:
@@ -117,9 +117,9 @@ class _Shifting:
     def shifts(self) -> list[Shape]:
         return list(dict.fromkeys(pad.low for _, pad in self.pads))
 
-    def _work_at(self, home: Shape) -> int:
+    def _work_at(self, home: Shape) -> float:
         """The work of all shifts, with the reductions computed at shift `home`."""
-        total = 0
+        total = 0.0
         for shift in self.shifts():
             roots = [s.args[0] for s, pad in self.pads if pad.low == shift]
             total += sum(map(_work, self._behind([*roots, *(s.args[0] for s in self.reductions if shift == home)])))

@@ -164,7 +164,7 @@ class _Unpacking:
 
     def emit(self, op: Op, args: Sequence[Operand], type: TensorType, into: list[Stmt] | None = None, result: Value | None = None) -> Value:
         self.count += 1
-        self.math += isinstance(op, Map) and op.work(*(x.type.dtype for x in args)).latency >= MATH
+        self.math += isinstance(op, Map) and op.element_cost(*(x.type.dtype for x in args)).latency >= MATH
         if self.count > MAX_STATEMENTS or self.math > MAX_MATH:
             raise _Refused
         value = Value(type) if result is None else result

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from adjit.ir.cost import nanoseconds
 from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
@@ -21,20 +22,23 @@ from adjit.ir.ops.control import hosted_by
 from adjit.ir.plan import ALIGNMENT, STACK_BYTES, BufferView, Place, Plan
 from adjit.ir.records import record
 from adjit.ir.sizes import is_symbolic
+from adjit.ir.target import USUAL, Target
+from adjit.ir.work import work
 
 from ..rewrite import walk
-from .durations import duration
+from ..targeted import for_target
 from .in_place import is_array, is_stack, make_stacks_private
 from .sized import Sized
 from .windows import Windows
 
-BRIEF = float(1 << 31)  # operations at the end of a call, during which it is not interrupted: about a tenth of a second on one core
+BRIEF = 4e8  # nanoseconds at the end of a call, by the upper bound, during which it is not interrupted: in fact about half as long
 
 
-def plan_buffers(func: Func) -> Func:
+@for_target
+def plan_buffers(func: Func, target: Target = USUAL) -> Func:
     """The same Func with copies where a view is not enough, and a plan for all its values."""
     func, plan = Windows(make_stacks_private(func)).planned()
-    _Placer(func, plan).place()
+    _Placer(func, plan, target).place()
     return func.replace(plan=plan)
 
 
@@ -49,9 +53,10 @@ class _LoopSpan:
 class _Placer:
     """Positions number the statements in textual order, including those in regions; `last_use` is where a buffer may be released."""
 
-    def __init__(self, func: Func, plan: Plan) -> None:
+    def __init__(self, func: Func, plan: Plan, target: Target) -> None:
         self.func = func
         self.plan = plan
+        self.target = target
         self.clock = 0
         self.loops: list[_LoopSpan] = []
         self.order: list[tuple[int, Stmt, Value]] = []  # position, defining statement, root: buffers in the order in which they become live
@@ -132,7 +137,7 @@ class _Placer:
             if effects(stmt).may_raise:
                 self.last_failure = self.clock
             if not stmt.op.is_control:
-                self.durations.append((self.clock, duration(stmt)))
+                self.durations.append((self.clock, nanoseconds(work(stmt), self.target)))
             if stmt.op.reads_rows and self.is_view(stmt.result):
                 self.read(stmt.args)
                 self.looked[id(stmt.result)] = self.root(stmt.args[0])

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen.compile import work
 from adjit.ir import ops
-from adjit.ir.cost import DIVISION, MATH, PLAIN, Work
+from adjit.ir.cost import DIVISION, MATH, PLAIN, Cost
 from adjit.ir.errors import AdjitError
 from adjit.ir.ops.arithmetic import Add, Div, Maximum
 from adjit.ir.ops.base import REGISTRY, Array, Emitter, Op, Reg
@@ -20,35 +19,38 @@ from adjit.ir.ops.elementary import Atan2, Exp, Rsqrt, Sqrt
 from adjit.ir.ops.maps import Binary, Map, Where, binary
 from adjit.ir.ops.powers import IntegerPow
 from adjit.ir.parser import parse_func
-from adjit.ir.types import BOOL, DTYPES, F32, F64, I64, DType
+from adjit.ir.types import BOOL, DTYPES, F32, F64, I64, DType, TensorType
+from adjit.ir.work import block_work
 from adjit.tracer.convert import to_operand
 from tests.ops.harness import func_of
 from tests.ops.test_rows import ROWS
 
 
 @pytest.mark.parametrize(
-    ("op", "dtypes", "work"),
+    ("op", "dtypes", "cost"),
     [
-        (Add(), (F64, F64), Work(PLAIN, PLAIN)),
-        (Where(), (BOOL, F32, F32), Work(PLAIN, PLAIN)),
-        (Div(), (F64, F64), Work(DIVISION, DIVISION)),
-        (Sqrt(), (F32,), Work(DIVISION, DIVISION)),
-        (Exp(), (F64,), Work(MATH, MATH)),
-        (IntegerPow(2), (F64,), Work(PLAIN, PLAIN)),
+        (Add(), (F64, F64), Cost(PLAIN, PLAIN)),
+        (Where(), (BOOL, F32, F32), Cost(PLAIN, PLAIN)),
+        (Div(), (F64, F64), Cost(DIVISION, DIVISION)),
+        (Sqrt(), (F32,), Cost(DIVISION, DIVISION)),
+        (Exp(), (F64,), Cost(MATH, MATH)),
+        (IntegerPow(2), (F64,), Cost(PLAIN, PLAIN)),
     ],
     ids=lambda x: x.name if isinstance(x, Op) else "",
 )
-def test_work_is_counted_in_the_lowering(op: Map, dtypes: tuple[DType, ...], work: Work) -> None:
-    assert op.work(*dtypes) == work
+def test_the_cost_is_counted_in_the_lowering(op: Map, dtypes: tuple[DType, ...], cost: Cost) -> None:
+    assert op.element_cost(*dtypes) == cost
+    types = [TensorType(dtype, (3, 5)) for dtype in dtypes]
+    assert op.cost(*types)[:2] == (15 * cost.flops, cost.latency)
 
 
 def test_the_latency_is_that_of_the_longest_chain() -> None:
-    found = Maximum().work(F64, F64)
-    assert found.latency < found.operations
+    found = Maximum().element_cost(F64, F64)
+    assert found.latency < found.flops
 
 
 def test_costly_and_cheap_functions_are_told_apart() -> None:
-    assert Rsqrt().work(F64).latency < MATH <= Atan2().work(F64, F64).latency
+    assert Rsqrt().element_cost(F64).latency < MATH <= Atan2().element_cost(F64, F64).latency
 
 
 def test_every_elementwise_op_can_be_counted() -> None:
@@ -57,8 +59,8 @@ def test_every_elementwise_op_can_be_counted() -> None:
     stmts = [s for row, args in drawn for s in func_of(row.call, args).stmts if isinstance(s.op, Map)]
     assert {type(s.op) for s in stmts}
     for s in stmts:
-        counted = s.op.work(*(x.type.dtype for x in s.args))
-        assert 0 <= counted.latency <= counted.operations
+        counted = s.op.element_cost(*(x.type.dtype for x in s.args))
+        assert 0 <= counted.latency <= counted.flops
 
 
 def test_an_op_that_lowers_itself_must_say_what_it_costs() -> None:
@@ -81,7 +83,7 @@ def test_an_op_that_lowers_itself_must_say_what_it_costs() -> None:
 )
 def test_factorisations_and_sorts_are_known_to_be_long(call, x, least) -> None:  # type: ignore[no-untyped-def]
     """The GIL is released for long calls: a cost of nothing would hold it."""
-    assert work(parse_func(aj.function(call).inspect(x).optimized).block) >= least
+    assert block_work(parse_func(aj.function(call).inspect(x).optimized).block).flops >= least
 
 
 @pytest.fixture
@@ -123,4 +125,4 @@ def test_an_added_op_is_compiled_as_the_built_in_one(twin: Binary) -> None:
 
 
 def test_integer_division_is_not_recomputed_lightly() -> None:
-    assert FloorDivide().work(I64, I64).latency >= MATH
+    assert FloorDivide().element_cost(I64, I64).latency >= MATH

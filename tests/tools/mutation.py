@@ -43,7 +43,7 @@ ROOT = Path(__file__).parents[2]
 RULES = ("derivative", "jvp", "vjp", "pull_back", "push_forward", "linear", "transposed")
 # They decide what is worth doing: a mistake costs time alone. The group `costs` has them, and the files that estimate work and time.
 SPEED_ONLY = ("cost", "worth", "pays", "cheap", "profit")
-ESTIMATES = ("cost.py", "durations.py", "_work_at", "_boxes", "_saves_traffic")  # files, and functions of other files
+ESTIMATES = ("cost.py", "work.py", "traffic.py", "_work_at", "_boxes", "_saves_traffic")  # files, and functions of other files
 
 
 class Group(NamedTuple):

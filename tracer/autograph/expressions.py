@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.cost import PLAIN
 from adjit.ir.effects import effects
 from adjit.ir.errors import TraceError
 from adjit.ir.func import Stmt
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import perform
 from adjit.ir.ops.effects import Assert
-from adjit.ir.ops.maps import Map, common_dtype
+from adjit.ir.ops.maps import common_dtype, element_cost
 from adjit.ir.types import BOOL, TensorType
 
 from ..branches import emit_if
@@ -40,7 +41,7 @@ from .heap import Heap
 from .places import not_followed
 
 _PLAIN_NEW: Any = object.__new__
-CHEAP = 16  # up to this many scalar statements are computed unconditionally rather than branched around
+CHEAP = 16  # operations on scalars that are computed unconditionally rather than branched around
 
 # ---- and, or, not, comparisons, conditional expressions
 
@@ -92,7 +93,8 @@ def is_bool(x: Any) -> bool:
 
 def cheap(stmts: list[Stmt]) -> bool:
     """Whether statements may run unconditionally: they cannot fail, have no side effects, and cost less than a branch."""
-    return len(stmts) <= CHEAP and all(isinstance(s.op, Map) and effects(s).is_pure and s.results[0].type.size == 1 for s in stmts)
+    are_scalar = all(s.op.is_elementwise and effects(s).is_pure and s.results[0].type.size == 1 for s in stmts)
+    return are_scalar and sum(max(PLAIN, element_cost(s).flops) for s in stmts) <= CHEAP
 
 
 def truth(value: Any) -> Any:

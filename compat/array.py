@@ -11,6 +11,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.active import current_builder
 from adjit.ir.operand import Operand
+from adjit.ir.ops.complex import conj
 from adjit.ir.ops.create import Constant
 from adjit.ir.ops.shape import Reshape
 from adjit.ir.types import BOOL
@@ -197,7 +198,8 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
 
 @public
 def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = "transpose") -> Any:
-    return ops.transpose(convert_to_tensor(a), None if perm is None else sizes_of(perm))
+    turned = ops.transpose(convert_to_tensor(a), None if perm is None else sizes_of(perm))
+    return conj(turned) if conjugate and turned.type.dtype.kind == "c" else turned
 
 
 @public
@@ -271,7 +273,10 @@ def stack(values: Any, axis: int = 0, name: str | None = "stack") -> Any:
 
 @public
 def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None = "unstack") -> list[Operand]:
-    return list(shapes.unstack(convert_to_tensor(value), axis=axis))
+    out = list(shapes.unstack(convert_to_tensor(value), axis=axis))
+    if num is not None and num != len(out):
+        raise ValueError(f"unstack: there are {len(out)} values on axis {axis}, and num={num}")
+    return out
 
 
 @public
@@ -325,22 +330,30 @@ def _checked_when_run(index: Any) -> Any:
     return index if builder is None or is_traced(index) else dress(builder.emit(Constant.of(np.asarray(index)), ())[0])
 
 
+def check_policy(policy: str) -> None:
+    if policy not in ("", "DEFAULT", "ERROR"):
+        out_of_scope(f"bad_indices_policy={policy!r}", "take out the indices that are out of bounds; they raise an error")
+
+
 @public
-def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Any:
+def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = "") -> Any:
+    check_policy(bad_indices_policy)
     if batch_dims:
         out_of_scope("gather_nd(batch_dims=...)", "use tf.gather")
     return convert_to_tensor(params)[nd_key(convert_to_tensor(indices))]
 
 
 @public
-def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
+def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: str = "", name: str | None = None) -> Any:
     """Zeros of a shape, with updates added at indices."""
+    check_policy(bad_indices_policy)
     new = convert_to_tensor(updates)
     return ops.additem(dress(create.zeros(sizes_of(shape), new.type.dtype)), nd_key(convert_to_tensor(indices)), new)
 
 
 def _scatter_nd(how: str) -> Any:
-    def tensor_scatter(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def tensor_scatter(tensor: Any, indices: Any, updates: Any, *, bad_indices_policy: str = "", name: str | None = None) -> Any:
+        check_policy(bad_indices_policy)
         x = convert_to_tensor(tensor)
         return scattered(how, x, nd_key(convert_to_tensor(indices)), convert_to_tensor(updates, dtype_hint=x.dtype))
 
@@ -369,7 +382,12 @@ def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
 
 
 @public
-def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = None, name: str | None = None) -> Any:
+def strided_slice(
+    input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0,
+    new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    if any((begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)) or var is not None:
+        out_of_scope("tf.strided_slice(begin_mask=...) and its other masks, and var=", "write the slice as x[a:b:c, ..., None]")
     x = convert_to_tensor(input_)
     steps = (1,) * len(sizes_of(begin)) if strides is None else sizes_of(strides)
     return x[tuple(slice(*each) for each in zip(sizes_of(begin), sizes_of(end), steps, strict=True))]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
 from adjit.ir.errors import UnsupportedError
-from adjit.ir.func import Value
+from adjit.ir.func import Stmt, Value
 from adjit.ir.operand import Operand
 from adjit.runtime.record import Record, TraceRecord
 from adjit.runtime.recording import join, leave, listening
@@ -99,12 +99,23 @@ class ForwardAccumulator:
                 record.stop()
 
 
+class _Stopped(TraceRecord):
+    """The statements of a trace without those that compute values which are taken for constants."""
+
+    def __init__(self, stops: Sequence[Operand]) -> None:
+        super().__init__(watch_accessed=False)
+        self.stops = {id(self.resolve(x)): x for x in stops}
+
+    def recorded(self) -> Iterator[tuple[Any, Stmt]]:
+        return ((place, stmt) for place, stmt in super().recorded() if not any(id(r) in self.stops for r in stmt.results))
+
+
 class _WholeTape(GradientTape):
     """A tape over everything that the function being traced has done so far."""
 
-    def __init__(self, sources: list[Operand]) -> None:
+    def __init__(self, sources: list[Operand], stops: Sequence[Operand] = ()) -> None:
         super().__init__(persistent=True)
-        record = TraceRecord(watch_accessed=False)
+        record = _Stopped(stops)
         record.stretches.append(([], None))  # from the beginning
         for source in sources:
             Record.watch(record, record.resolve(source))
@@ -128,13 +139,15 @@ def gradients(
     ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", gate_gradients: bool = False, aggregation_method: Any = None,
     stop_gradients: Any = None, unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Any]:  # fmt: skip
-    """The gradients of the sum of ys by each of xs, inside a tf.function; elsewhere use tf.GradientTape."""
+    """The gradients of the sum of ys by each of xs, inside a tf.function; elsewhere use tf.GradientTape.
+
+    Values among `stop_gradients` count as constants: derivatives do not pass through them, to what they were computed from.
+    """
     if current_trace() is None:
         raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.")
-    if stop_gradients is not None:
-        raise NotImplementedError("tf.gradients(stop_gradients=...): use tf.stop_gradient on these tensors")
+    stops = [x.read_operand() if isinstance(x, RuntimeVariable) else x for x in flatten(stop_gradients)[0]]
     sources = [source_of(x, "gradients") for x in flatten(xs)[0]]
-    out: list[Any] = _WholeTape(sources).gradient(ys, sources, grad_ys, unconnected_gradients)
+    out: list[Any] = _WholeTape(sources, [x for x in stops if isinstance(x, Value)]).gradient(ys, sources, grad_ys, unconnected_gradients)
     return out
 
 

@@ -31,6 +31,9 @@ def case(
 ) -> Any:
     """The function of the first predicate that holds, else `default`."""
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
+    if exclusive and pairs:
+        number = functools.reduce(ops.add, [ops.cast(convert_to_tensor(pred), int32.dtype) for pred, _ in pairs])
+        ops.check(number <= 1, "Input error: exclusive=True: more than 1 conditions of tf.case evaluated as True")
     last = default if default is not None else pairs.pop()[1]
 
     def chain(rest: Sequence[tuple[Any, Callable[[], Any]]]) -> Any:
@@ -180,12 +183,18 @@ def scan(
     return dress_structure(ys)
 
 
-def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, **ignored: Any) -> Any:
+def foldl(
+    fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    swap_memory: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
     """The last accumulated value of `scan`."""
     return tree_map(lambda ys: dress(ys[-1]), scan(fn, elems, initializer))
 
 
-def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, **ignored: Any) -> Any:
+def foldr(
+    fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    swap_memory: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
     return tree_map(lambda ys: dress(ys[0]), scan(fn, elems, initializer, reverse=True))
 
 

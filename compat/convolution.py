@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.tracer.surface import shapes
 from adjit.tracer.surface.padding import pad
 
-from .errors import InvalidShape
+from .errors import InvalidShape, out_of_scope
 from .tensor import check_dtypes, convert_to_tensor, dress
 from .wrapping import floating, public, sizes_of
 
@@ -190,6 +192,8 @@ def pool(
     kinds = {"MAX": max_pool, "AVG": avg_pool}
     if pooling_type not in kinds:
         raise ValueError(f"pooling_type should be one of 'AVG' or 'MAX', not {pooling_type!r}")
+    if any(n != 1 for n in np.atleast_1d(1 if dilations is None else dilations)):
+        out_of_scope("tf.nn.pool(dilations=...) with gaps in windows", "take every n-th element of each axis first")
     return kinds[pooling_type](input, window_shape, strides, padding, data_format)
 
 

@@ -74,7 +74,10 @@ class Dataset:
 
     # ---- transformations
 
-    def batch(self, batch_size: Any, drop_remainder: bool = False, **ignored: Any) -> Dataset:
+    def batch(
+        self, batch_size: Any, drop_remainder: bool = False, num_parallel_calls: Any = None, deterministic: Any = None,
+        name: str | None = None,
+    ) -> Dataset:  # fmt: skip
         """Elements stacked into batches of `batch_size`."""
         size = int(batch_size)
 
@@ -123,7 +126,10 @@ class Dataset:
 
         return Dataset(repeated, -1 if times < 0 else None if self._length is None else self._length * times)
 
-    def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None, **ignored: Any) -> Dataset:
+    def map(
+        self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None, synchronous: Any = None,
+        use_unbounded_threadpool: bool = False, name: str | None = None,
+    ) -> Dataset:  # fmt: skip
         """Apply a function to each element; a tuple is passed as separate arguments."""
 
         def mapped() -> Iterator[Any]:

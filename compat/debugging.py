@@ -49,7 +49,14 @@ def _compared(symbol: str, function: Callable[[Any, Any], Operand]) -> Callable[
     return check
 
 
-assert_equal, assert_none_equal = _compared("==", ops.equal), _compared("!=", ops.not_equal)
+assert_equal, _differ = _compared("==", ops.equal), _compared("!=", ops.not_equal)
+
+
+def assert_none_equal(x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: str | None = None) -> None:
+    """Check that no two elements are equal."""
+    _differ(x, y, message)
+
+
 assert_less, assert_less_equal = _compared("<", ops.less), _compared("<=", ops.less_equal)
 assert_greater, assert_greater_equal = _compared(">", ops.greater), _compared(">=", ops.greater_equal)
 
@@ -92,7 +99,9 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Any:
     return x
 
 
-assert_all_finite = check_numerics
+def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
+    """`check_numerics` under an older name."""
+    return check_numerics(x, message)
 
 
 # ---- checked while tracing

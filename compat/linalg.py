@@ -15,6 +15,7 @@ from adjit.tracer.surface import einsum as _einsum
 from adjit.tracer.surface import linalg as _linalg
 
 from .array import eye as eye
+from .dtypes import as_dtype
 from .errors import InvalidShape, missing, out_of_scope
 from .listing import public_names
 from .math import global_norm as global_norm
@@ -37,7 +38,8 @@ def _turned(x: Operand, transpose: bool, adjoint: bool) -> Operand:
 @public
 def matmul(
     a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False, adjoint_b: bool = False,
-    a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None, name: str | None = None,
+    a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None, grad_a: bool = False, grad_b: bool = False,
+    name: str | None = None,
 ) -> Any:  # fmt: skip
     """The product of two matrices, or of batches of them."""
     x, y = tensors("MatMul", a, b)
@@ -46,11 +48,17 @@ def matmul(
             f"MatMul: In[0] and In[1] must have at least 2 dimensions, not {list(x.type.shape)} and {list(y.type.shape)}; "
             "use tf.linalg.matvec or tf.tensordot for vectors"
         )
+    if output_type is not None:
+        kind = as_dtype(output_type).dtype
+        x, y = ops.cast(x, kind), ops.cast(y, kind)
     return ops.matmul(_turned(x, transpose_a, adjoint_a), _turned(y, transpose_b, adjoint_b))
 
 
 @public
-def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None) -> Any:
+def matvec(
+    a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Any:  # fmt: skip
     x, y = tensors("MatVec", a, b)
     out = ops.matmul(_turned(x, transpose_a, adjoint_a), ops.reshape(y, (*y.type.shape, 1)))
     return ops.reshape(out, out.type.shape[:-1])
@@ -62,7 +70,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
 
 
 @public
-def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Any:
+def einsum(equation: str, *inputs: Any, optimize: Any = "greedy", name: str | None = None) -> Any:
     return _einsum.einsum(equation, *(convert_to_tensor(x) for x in inputs))
 
 

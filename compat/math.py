@@ -19,7 +19,7 @@ from .segments import *  # noqa: F403 - names of tf.math
 from .shape import TensorShape
 from .special import *  # noqa: F403 - names of tf.math
 from .tensor import convert_to_tensor, dress, first_dtype, pair, true_quotient
-from .wrapping import axes_of, binary, floating, public, tensors, unary
+from .wrapping import axes_of, binary, floating, public, sizes_of, tensors, unary
 
 # ---- elementwise
 
@@ -105,7 +105,15 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
     return total
 
 
-accumulate_n = add_n
+@public
+def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Any:
+    """`add_n`, which checks the shape and the dtype if they are given."""
+    out = add_n(inputs)
+    if shape is not None and tuple(out.type.shape) != sizes_of(shape):
+        raise ValueError(f"accumulate_n: the inputs are {out.type}, and shape={shape}")
+    if tensor_dtype is not None and as_dtype(tensor_dtype) != out.dtype:
+        raise TypeError(f"accumulate_n: the inputs are {out.type}, and tensor_dtype={tensor_dtype}")
+    return out
 
 
 @public

@@ -44,8 +44,8 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
         raise ValueError(f"The two structures don't have the same nested structure.\n\nFirst: {nest1}\n\nSecond: {nest2}")
 
 
-def is_nested(structure: Any) -> bool:
-    return structure is not None and find_node_type(type(structure)) is not None
+def is_nested(seq: Any) -> bool:
+    return seq is not None and find_node_type(type(seq)) is not None
 
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]

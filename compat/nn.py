@@ -43,9 +43,9 @@ def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> An
 
 
 @public
-def elu(features: Any, alpha: float = 1.0, name: str | None = None) -> Any:
+def elu(features: Any, name: str | None = None) -> Any:
     x = floating("elu", features)
-    return ops.where(ops.greater(x, 0.0), x, alpha * ops.expm1(ops.minimum(x, 0.0)))
+    return ops.where(ops.greater(x, 0.0), x, ops.expm1(ops.minimum(x, 0.0)))
 
 
 @public

@@ -20,7 +20,7 @@ from adjit.runtime.variable import Variable as State
 from adjit.tracer.surface import indexing
 
 from .dtypes import as_dtype, float32, int32, int64
-from .errors import missing
+from .errors import missing, out_of_scope
 from .listing import public_names
 from .tensor import convert_to_tensor, dress, eager, tracing
 from .wrapping import public, sizes_of
@@ -29,17 +29,24 @@ from .wrapping import public, sizes_of
 class Generator:
     """A stream of random numbers: `tf.random.Generator.from_seed(1).normal([2, 3])`."""
 
-    def __init__(self, seed: int) -> None:
-        self._key = State(np.array(keyed.key(seed)), trainable=False, name="random_key")
-        self._count = State(np.int64(0), trainable=False, name="random_count")
+    def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None) -> None:
+        if copy_from is None or state is not None or alg is not None:
+            out_of_scope("tf.random.Generator(state=..., alg=...)", "use tf.random.Generator.from_seed(seed), or copy_from= a generator")
+        self._start(copy_from._key.numpy(), copy_from._count.numpy())
+
+    def _start(self, key: Any, count: Any) -> None:
+        self._key = State(np.array(key), trainable=False, name="random_key")
+        self._count = State(np.int64(count), trainable=False, name="random_count")
 
     @classmethod
     def from_seed(cls, seed: int, alg: Any = None) -> Generator:
-        return cls(seed)
+        self = cls.__new__(cls)
+        self._start(keyed.key(seed), 0)
+        return self
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        return cls(int.from_bytes(os.urandom(7), "little"))
+        return cls.from_seed(int.from_bytes(os.urandom(7), "little"))
 
     def reset_from_seed(self, seed: int) -> None:
         self._key.assign(np.array(keyed.key(seed)))
@@ -51,7 +58,7 @@ class Generator:
         return key
 
     def split(self, count: int = 1) -> list[Generator]:
-        return [Generator(int(np.array(keyed.bits(self.next_key(), (), "u64"))) >> 1) for _ in range(count)]
+        return [Generator.from_seed(int(np.array(keyed.bits(self.next_key(), (), "u64"))) >> 1) for _ in range(count)]
 
     def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = float32, name: str | None = None) -> Any:
         return _normal(self.next_key(), shape, mean, stddev, dtype)
@@ -63,7 +70,7 @@ class Generator:
         return _uniform(self.next_key(), shape, minval, maxval, dtype)
 
 
-_global = Generator(int.from_bytes(os.urandom(7), "little"))
+_global = Generator.from_non_deterministic_state()
 
 
 def set_seed(seed: int) -> None:

@@ -21,7 +21,7 @@ from .wrapping import axes_of, check_floating, named, public, sizes_of
 def _transform(name: str, function: Callable[..., Operand], axes: int, wants_complex: bool) -> Any:
     """`fft_length`, where given, is the number of elements along the transformed axes."""
 
-    def transform(input: Any, fft_length: Any = None, name: str | None = None) -> Any:
+    def transform(input: Any, fft_length: Any) -> Any:
         x = convert_to_tensor(input)
         if wants_complex and not x.type.is_complex:
             raise InvalidDType(f"tf.signal.{own} takes complex64 or complex128, not {x.dtype.name}; use tf.cast")
@@ -32,8 +32,14 @@ def _transform(name: str, function: Callable[..., Operand], axes: int, wants_com
             return _narrow(function(x, n=None if lengths is None else lengths[0]), x)
         return _narrow(function(x, s=lengths, axes=tuple(range(-axes, 0))), x)
 
+    def of_complex(input: Any, name: str | None = None) -> Any:
+        return transform(input, None)
+
+    def of_real(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
+        return transform(input_tensor, fft_length)
+
     own = name
-    return named(public(transform), name)
+    return named(public(of_real if "r" in name else of_complex), name)
 
 
 def _narrow(result: Operand, x: Operand) -> Operand:

@@ -156,7 +156,7 @@ class LoadStatus:
 class CheckpointManager:
     """Keeps the last `max_to_keep` checkpoints of a folder, and deletes older ones."""
 
-    def __init__(self, checkpoint: Checkpoint, directory: Any, max_to_keep: int | None, checkpoint_name: str = STATE) -> None:
+    def __init__(self, checkpoint: Checkpoint, directory: Any, max_to_keep: int | None, *, checkpoint_name: str = STATE) -> None:
         if max_to_keep is not None and max_to_keep < 1:
             raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}.")
         self.checkpoint, self.directory, self.max_to_keep = checkpoint, os.fspath(directory), max_to_keep

@@ -47,6 +47,8 @@ class Callback:
     def on_batch_end(self, batch: int, logs: Logs) -> None: ...
     def on_test_begin(self) -> None: ...
     def on_test_end(self, logs: Logs) -> None: ...
+    def on_predict_begin(self) -> None: ...
+    def on_predict_end(self) -> None: ...
 
 
 class Monitor(Callback):
@@ -62,6 +64,10 @@ class Monitor(Callback):
 
     def on_train_begin(self) -> None:
         self.best = math.inf
+
+    def better(self, logs: Logs, than: float) -> bool:
+        """Whether the value is better than a number by more than `min_delta`."""
+        return self.sign * logs[self.monitor] < self.sign * than - self.min_delta
 
     def improved(self, logs: Logs) -> bool:
         """Whether the value is better than the best by more than `min_delta`; if so, it becomes the best."""
@@ -80,6 +86,8 @@ class Monitor(Callback):
 class EarlyStopping(Monitor):
     """Stops when the value has not improved for `patience` epochs; `restore_best_weights` restores the best weights.
 
+    With a `baseline`, only an epoch that is better than it ends the waiting. Epochs before `start_from_epoch` do not count.
+
     >>> stop = aj.nn.EarlyStopping(monitor="loss", patience=1, min_delta=1e9)
     >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", "sgd")
     >>> history = trainer.fit(np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), epochs=9, verbose=0, callbacks=[stop])
@@ -88,10 +96,12 @@ class EarlyStopping(Monitor):
     """
 
     def __init__(
-        self, monitor: str = "val_loss", patience: int = 0, min_delta: float = 0.0, mode: str = "auto", restore_best_weights: bool = False
-    ) -> None:
+        self, monitor: str = "val_loss", patience: int = 0, min_delta: float = 0.0, mode: str = "auto", restore_best_weights: bool = False,
+        baseline: float | None = None, start_from_epoch: int = 0,
+    ) -> None:  # fmt: skip
         super().__init__(monitor, mode, min_delta)
         self.patience, self.restore = patience, restore_best_weights
+        self.baseline, self.start_from_epoch = baseline, start_from_epoch
         self.wait, self.stopped_epoch, self.best_epoch = 0, -1, -1
         self.weights: list[Array] | None = None
 
@@ -100,10 +110,16 @@ class EarlyStopping(Monitor):
         self.wait, self.stopped_epoch, self.weights = 0, -1, None
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        if epoch < self.start_from_epoch:
+            return
         if self.improved(logs):
-            self.wait, self.best_epoch = 0, epoch
+            self.best_epoch = epoch
             if self.restore:
                 self.weights = self.trainer.model.get_weights()
+            if self.baseline is None or self.better(logs, self.baseline):
+                self.wait = 0
+            else:
+                self.wait += 1
             return
         self.wait += 1
         if self.wait >= max(1, self.patience):
@@ -118,7 +134,8 @@ class EarlyStopping(Monitor):
 class ModelCheckpoint(Monitor):
     """Saves after every epoch, or with `save_best_only` when the value improved. The path may be a template: "run-{epoch}-{val_loss:.2f}".
 
-    With `save_freq` = n, it saves after every n steps instead: a run that is restored continues after the last saved step.
+    The first value to improve on is `initial_value_threshold`, if that is given. With `save_freq` = n, it saves after every n steps
+    instead: a run that is restored continues after the last saved step.
     The optimizer is saved as well, unless `save_weights_only`: `trainer.restore(path)` continues from there.
 
     >>> import tempfile, os
@@ -134,9 +151,10 @@ class ModelCheckpoint(Monitor):
 
     def __init__(
         self, path: Any, monitor: str = "val_loss", save_best_only: bool = False, save_weights_only: bool = False, mode: str = "auto",
-        save_freq: str | int = "epoch",
+        save_freq: str | int = "epoch", initial_value_threshold: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(monitor, mode)
+        self.initial = math.inf if initial_value_threshold is None else self.sign * initial_value_threshold
         self.path, self.best_only, self.weights_only = os.fspath(path), save_best_only, save_weights_only
         if save_freq != "epoch" and (not isinstance(save_freq, int) or save_freq < 1 or save_best_only):
             raise ValueError(
@@ -144,6 +162,9 @@ class ModelCheckpoint(Monitor):
             )
         self.every = save_freq if isinstance(save_freq, int) else None
         self.count = 0  # steps since the last save
+
+    def on_train_begin(self) -> None:
+        self.best = self.initial
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         if self.every is not None:
@@ -169,6 +190,8 @@ class ModelCheckpoint(Monitor):
 class ReduceLROnPlateau(Monitor):
     """Multiplies the learning rate by `factor` when the value has not improved for `patience` epochs.
 
+    After that, `cooldown` epochs do not count.
+
     >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", aj.nn.optimizers.SGD(0.1))
     >>> slower = aj.nn.callbacks.ReduceLROnPlateau(monitor="loss", patience=1, factor=0.5, min_delta=1e9)
     >>> _ = trainer.fit(np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), epochs=2, verbose=0, callbacks=[slower])
@@ -178,18 +201,27 @@ class ReduceLROnPlateau(Monitor):
 
     def __init__(
         self, monitor: str = "val_loss", factor: float = 0.1, patience: int = 10, min_delta: float = 1e-4, min_lr: float = 0.0,
-        mode: str = "auto",
+        mode: str = "auto", cooldown: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(monitor, mode, min_delta)
         self.factor, self.patience, self.min_lr, self.wait = factor, patience, min_lr, 0
+        self.cooldown, self.resting = cooldown, 0
+
+    def on_train_begin(self) -> None:
+        super().on_train_begin()
+        self.wait = self.resting = 0
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        if self.resting:
+            self.resting, self.wait = self.resting - 1, 0
         if self.improved(logs):
             self.wait = 0
             return
+        if self.resting:
+            return
         self.wait += 1
         if self.wait >= self.patience:
-            optimizer, self.wait = self.trainer.optimizer, 0
+            optimizer, self.wait, self.resting = self.trainer.optimizer, 0, self.cooldown
             if optimizer.schedule is not None:
                 raise ValueError(f"{type(self).__name__}: the learning rate of {optimizer.name} follows a schedule; use one or the other")
             optimizer.learning_rate = max(self.min_lr, float(optimizer.learning_rate) * self.factor)

@@ -11,7 +11,7 @@ from typing import Any
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand
-from adjit.ir.types import F32
+from adjit.ir.types import F32, normalize_axes
 from adjit.tracer.convert import to_operands
 from adjit.tracer.surface import reductions
 
@@ -42,6 +42,11 @@ def pair(name: str, y_true: Any, y_pred: Any) -> tuple[Operand, Operand]:
 def mean_last(x: Operand) -> Operand:
     """The mean over the last axis; a scalar is returned unchanged."""
     return ops.sum(x, -1) * (1.0 / max(1, x.type.shape[-1])) if x.ndim else x
+
+
+def mean_along(x: Operand, axis: int) -> Operand:
+    """The mean over an axis; a scalar is returned unchanged."""
+    return ops.sum(x, axis) * (1.0 / max(1, x.type.shape[axis])) if x.ndim else x
 
 
 # ---- regression
@@ -186,8 +191,10 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Operand:
     return ops.sum(y_true * (ops.log(y_true) - ops.log(y_pred)), -1)
 
 
-def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0) -> Operand:
-    """Return the mean of -log p of labels 0 and 1 (or probabilities in between).
+def binary_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+) -> Operand:  # fmt: skip
+    """Return the mean over `axis` of -log p of labels 0 and 1 (or probabilities in between).
 
     >>> aj.nn.losses.binary_crossentropy(np.array([[0.0, 1.0]]), np.array([[0.2, 0.7]])).numpy().round(4)
     array([0.2899])
@@ -196,9 +203,9 @@ def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, lab
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
     if from_logits:
-        return mean_last(ops.softplus(y_pred) - y_pred * y_true)
+        return mean_along(ops.softplus(y_pred) - y_pred * y_true, axis)
     p = ops.clip(y_pred, EPSILON, 1.0 - EPSILON)
-    return mean_last(-(y_true * ops.log(p) + (1.0 - y_true) * ops.log1p(-p)))
+    return mean_along(-(y_true * ops.log(p) + (1.0 - y_true) * ops.log1p(-p)), axis)
 
 
 def log_probabilities(y_pred: Operand, from_logits: bool, axis: int) -> Operand:
@@ -224,8 +231,10 @@ def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False
     return -ops.sum(y_true * log_probabilities(y_pred, from_logits, axis), axis)
 
 
-def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None) -> Operand:
-    """Return -log p of the class given by each label; the classes are the last axis of the predictions.
+def sparse_categorical_crossentropy(
+    y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
+) -> Operand:
+    """Return -log p of the class given by each label; the classes are on `axis` of the predictions.
 
     A label out of range raises. Where the label is `ignore_class`, the loss is 0.
 
@@ -235,6 +244,9 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
     y_true, y_pred = to_operands(y_true, y_pred)
     if not y_pred.type.is_float or not y_pred.ndim:
         raise ShapeError(f"sparse_categorical_crossentropy: predictions must be floats with a last axis of classes, not {y_pred.type}")
+    (last,) = normalize_axes(axis, y_pred.ndim, "sparse_categorical_crossentropy")
+    if last != y_pred.ndim - 1:
+        y_pred = ops.transpose(y_pred, [*(i for i in range(y_pred.ndim) if i != last), last])
     if y_true.ndim == y_pred.ndim and y_true.type.shape[-1] == 1:
         y_true = ops.reshape(y_true, y_true.type.shape[:-1])
     if y_true.type.shape != y_pred.type.shape[:-1]:

@@ -13,9 +13,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.types import as_dtype
 from adjit.runtime.conversion import as_called
 from adjit.tracer.convert import to_operands
 
@@ -102,7 +105,7 @@ class Loss(Recorded):
     function: ClassVar[Callable[..., Operand]]
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        """Options of the function come first, in its order, then `reduction="sum_over_batch_size"` and `name`."""
+        """Options of the function come first, in its order, then `reduction="sum_over_batch_size"`, `name` and `dtype`, of the result."""
         names = self.option_names()
         if len(args) > len(names):
             raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, and {len(args)} values are given")
@@ -113,6 +116,8 @@ class Loss(Recorded):
         reduction = options.pop("reduction", "sum_over_batch_size")
         self.reduction = "none" if reduction is None else reduction
         self.name = options.pop("name", None) or type(self).__name__
+        dtype = options.pop("dtype", None)
+        self.dtype = None if dtype is None else as_dtype(np.dtype(dtype))
         self.options = options
         if self.reduction not in REDUCTIONS:
             raise ValueError(f"{type(self).__name__}: there is no reduction {reduction!r}; choose one of {', '.join(REDUCTIONS)}")
@@ -121,13 +126,14 @@ class Loss(Recorded):
     def option_names(cls) -> tuple[str, ...]:
         function = getattr(cls, "function", None)
         code = None if function is None else function.__code__
-        return (*(code.co_varnames[2 : code.co_argcount] if code else ()), "reduction", "name")
+        return (*(code.co_varnames[2 : code.co_argcount] if code else ()), "reduction", "name", "dtype")
 
     def call(self, y_true: Any, y_pred: Any) -> Operand:
         return type(self).function(y_true, y_pred, **self.options)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operand:
-        return reduce_loss(as_called(self.call)(y_true, y_pred), sample_weight, self.reduction)
+        out = reduce_loss(as_called(self.call)(y_true, y_pred), sample_weight, self.reduction)
+        return out if self.dtype is None else out.astype(self.dtype)
 
     def __repr__(self) -> str:
         options = "".join(f", {k}={v!r}" for k, v in self.options.items())

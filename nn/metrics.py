@@ -7,22 +7,19 @@ float(accuracy.result()); accuracy.reset_state()
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.types import F64
 from adjit.runtime.conversion import as_called
-from adjit.runtime.variable import Store, Variable
 from adjit.tracer.convert import to_operand, to_operands
 
 from . import accuracies, losses
-from .loss_functions import pair
-from .module import Module
+from .confusion import AUC, Precision, Recall
+from .metric import Metric
 
 __all__ = [
     "Metric", "Mean", "Sum", "Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "SparseCategoricalAccuracy",
@@ -33,66 +30,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class Metric(Module):
-    """Base of metrics: `update_state` adds a batch, `result` returns the current value, `reset_state` starts again.
-
-    >>> class Largest(aj.nn.metrics.Metric):
-    ...     def __init__(self):
-    ...         super().__init__("largest")
-    ...         self.value = aj.Variable(0.0, trainable=False)
-    ...
-    ...     def update_state(self, y_true, y_pred):
-    ...         self.value.assign(np.maximum(self.value, np.max(np.abs(y_true - y_pred))))
-    ...
-    ...     def result(self):
-    ...         return self.value.value()
-    >>> metric = Largest()
-    >>> metric.update_state(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
-    >>> metric.result()
-    Tensor(3., f64[])
-    """
-
-    _sums: tuple[Store, ...] = ()
-
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-        self.built = True
-
-    def add_state(self, name: str, shape: tuple[int, ...] = ()) -> Variable:
-        """Create a part of the state, which `update_state` may only add to: the state of several ranks is the sum of their states."""
-        variable = Variable(np.zeros(shape, np.float64), trainable=False, name=f"{self.name}.{name}")
-        self._sums = (*self._sums, variable.store)
-        return variable
-
-    @property
-    def sums(self) -> list[Variable]:
-        """The state, if all of it was created by `add_state`."""
-        variables = self.variables
-        for variable in variables:
-            if variable.store not in self._sums:
-                name = variable.name or "a variable"
-                raise TypeError(
-                    f"{self.name}: {name} is not a sum over examples, and cannot be combined with that of other ranks; use add_state"
-                )
-        return variables
-
-    def update_state(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(type(self).__name__)
-
-    def result(self) -> Operand:
-        raise NotImplementedError(type(self).__name__)
-
-    def reset_state(self) -> None:
-        for variable in self.variables:
-            variable.assign(np.zeros(variable.type.shape, variable.type.dtype))
-
-    reset_states = reset_state
-
-    def call(self, *args: Any, **kwargs: Any) -> Operand:
-        self.update_state(*args, **kwargs)
-        return self.result()
 
 
 class Average(Metric):
@@ -316,8 +253,10 @@ class CategoricalCrossentropy(MeanOf):
     0.5838
     """
 
-    def __init__(self, name: str | None = "categorical_crossentropy", from_logits: bool = False, label_smoothing: float = 0.0) -> None:
-        super().__init__(losses.categorical_crossentropy, name, from_logits=from_logits, label_smoothing=label_smoothing)
+    def __init__(
+        self, name: str | None = "categorical_crossentropy", from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+    ) -> None:
+        super().__init__(losses.categorical_crossentropy, name, from_logits=from_logits, label_smoothing=label_smoothing, axis=axis)
 
 
 class SparseCategoricalCrossentropy(MeanOf):
@@ -329,96 +268,11 @@ class SparseCategoricalCrossentropy(MeanOf):
     0.5838
     """
 
-    def __init__(self, name: str | None = "sparse_categorical_crossentropy", from_logits: bool = False) -> None:
-        super().__init__(losses.sparse_categorical_crossentropy, name, from_logits=from_logits)
-
-
-# ---- counts by threshold
-
-
-class Confusion(Metric):
-    """Counts of labels and predictions for each threshold: the base of precision, recall and AUC."""
-
-    def __init__(self, thresholds: Sequence[float], name: str | None = None) -> None:
-        super().__init__(name)
-        self.thresholds = np.asarray(thresholds, np.float64)
-        shape = self.thresholds.shape
-        self.true_positives, self.false_positives = self.add_state("true_positives", shape), self.add_state("false_positives", shape)
-        self.positives, self.negatives = self.add_state("positives"), self.add_state("negatives")
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        y_true, y_pred = pair(self.name, y_true, y_pred)
-        truth, scores = ops.reshape(y_true, -1) > 0.5, ops.reshape(y_pred, (-1, 1)).astype(F64)
-        weight = truth.astype(F64) * 0.0 + 1.0
-        if sample_weight is not None:
-            weight = weight * ops.reshape(to_operand(sample_weight).astype(F64), -1)
-        above = (scores > to_operand(self.thresholds)).astype(F64)
-        hit, miss = ops.where(truth, weight, 0.0), ops.where(truth, 0.0, weight)
-        self.true_positives.assign_add(hit @ above)
-        self.false_positives.assign_add(miss @ above)
-        self.positives.assign_add(ops.sum(hit))
-        self.negatives.assign_add(ops.sum(miss))
-
-
-def ratio(a: Any, b: Any) -> Operand:
-    """a / b, and 0 where b is 0."""
-    return ops.where(ops.equal(b, 0.0), 0.0, a / ops.where(ops.equal(b, 0.0), 1.0, b))
-
-
-class Precision(Confusion):
-    """The share of positive predictions (above the threshold) that are correct.
-
-    >>> metric = aj.nn.metrics.Precision()
-    >>> metric.update_state(np.array([0, 1, 1]), np.array([0.2, 0.7, 0.4]))
-    >>> round(float(metric.result()), 4)
-    1.0
-    """
-
-    def __init__(self, threshold: float = 0.5, name: str | None = "precision") -> None:
-        super().__init__([threshold], name)
-
-    def result(self) -> Operand:
-        hits = self.true_positives.read_operand()
-        return ops.reshape(ratio(hits, hits + self.false_positives), ())
-
-
-class Recall(Confusion):
-    """The share of positive labels that are predicted (above the threshold).
-
-    >>> metric = aj.nn.metrics.Recall()
-    >>> metric.update_state(np.array([0, 1, 1]), np.array([0.2, 0.7, 0.4]))
-    >>> round(float(metric.result()), 4)
-    0.5
-    """
-
-    def __init__(self, threshold: float = 0.5, name: str | None = "recall") -> None:
-        super().__init__([threshold], name)
-
-    def result(self) -> Operand:
-        return ratio(ops.reshape(self.true_positives.read_operand(), ()), self.positives.read_operand())
-
-
-class AUC(Confusion):
-    """The area under the ROC curve, by the trapezoidal rule over `num_thresholds` thresholds between 0 and 1.
-
-    >>> metric = aj.nn.metrics.AUC()
-    >>> metric.update_state(np.array([0, 1, 1]), np.array([0.2, 0.7, 0.4]))
-    >>> round(float(metric.result()), 4)
-    1.0
-    """
-
-    def __init__(self, num_thresholds: int = 200, name: str | None = "auc", from_logits: bool = False) -> None:
-        inner = [(i + 1) / (num_thresholds - 1) for i in range(num_thresholds - 2)]
-        super().__init__([-1e-7, *inner, 1.0 + 1e-7], name)
-        self.from_logits = from_logits
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        super().update_state(y_true, ops.sigmoid(to_operand(y_pred)) if self.from_logits else y_pred, sample_weight)
-
-    def result(self) -> Operand:
-        x, y = ratio(self.false_positives, self.negatives.read_operand()), ratio(self.true_positives, self.positives.read_operand())
-        widths = ops.slice_(x, [slice(None, -1)]) - ops.slice_(x, [slice(1, None)])
-        return ops.sum(widths * (ops.slice_(y, [slice(None, -1)]) + ops.slice_(y, [slice(1, None)])) * 0.5)
+    def __init__(
+        self, name: str | None = "sparse_categorical_crossentropy", from_logits: bool = False, ignore_class: int | None = None,
+        axis: int = -1,
+    ) -> None:  # fmt: skip
+        super().__init__(losses.sparse_categorical_crossentropy, name, from_logits=from_logits, ignore_class=ignore_class, axis=axis)
 
 
 NAMED: dict[str, Callable[[], Metric]] = {

@@ -33,10 +33,12 @@ class BatchNorm(Module):
 
     def __init__(
         self, axis: int = -1, momentum: float = 0.99, epsilon: float = 1e-3, center: bool = True, scale: bool = True,
-        beta_initializer: Init = "zeros", gamma_initializer: Init = "ones", **more: Any,
+        beta_initializer: Init = "zeros", gamma_initializer: Init = "ones", moving_mean_initializer: Init = "zeros",
+        moving_variance_initializer: Init = "ones", **more: Any,
     ) -> None:  # fmt: skip
         super().__init__(**more)
         self.axis, self.momentum, self.epsilon = axis, momentum, epsilon
+        self.moving_mean_initializer, self.moving_variance_initializer = moving_mean_initializer, moving_variance_initializer
         self.center, self.scale = center, scale
         self.beta_initializer, self.gamma_initializer = beta_initializer, gamma_initializer
 
@@ -45,8 +47,8 @@ class BatchNorm(Module):
         size = (shape[axis],)
         self.gamma = self.add_variable("gamma", size, self.gamma_initializer) if self.scale else None
         self.beta = self.add_variable("beta", size, self.beta_initializer) if self.center else None
-        self.moving_mean = self.add_variable("moving_mean", size, "zeros", trainable=False)
-        self.moving_variance = self.add_variable("moving_variance", size, "ones", trainable=False)
+        self.moving_mean = self.add_variable("moving_mean", size, self.moving_mean_initializer, trainable=False)
+        self.moving_variance = self.add_variable("moving_variance", size, self.moving_variance_initializer, trainable=False)
 
     def call(self, x: Any) -> Any:
         x = as_input(self, x)

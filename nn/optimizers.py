@@ -360,6 +360,11 @@ class Nadam(Adam):
     array([ 0.8937, -1.8937])
     """
 
+    def __init__(
+        self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7, **more: Any
+    ) -> None:  # fmt: skip
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **more)
+
     def build(self, variables: Sequence[Variable]) -> None:
         if not self.built:
             self.product = Variable(np.float64(1.0), trainable=False, name=f"{self.name}.product")

@@ -39,6 +39,12 @@ class Schedule(Recorded):
     def rate(self, step: Operand) -> Any:
         raise NotImplementedError(type(self).__name__)
 
+    def label(self, name: str | None) -> str:
+        """The given name, or that of the class."""
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"{type(self).__name__}: name is a text, not {name!r}")
+        return name or type(self).__name__
+
 
 class Constant(Schedule):
     """A constant rate.
@@ -63,7 +69,10 @@ class ExponentialDecay(Schedule):
     [0.1, 0.05, 0.0354]
     """
 
-    def __init__(self, initial_learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False) -> None:
+    def __init__(
+        self, initial_learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False, name: str | None = None
+    ) -> None:
+        self.name = self.label(name)
         self.initial, self.steps, self.decay, self.staircase = initial_learning_rate, decay_steps, decay_rate, staircase
 
     def rate(self, step: Operand) -> Any:
@@ -91,7 +100,10 @@ class InverseTimeDecay(Schedule):
     [0.1, 0.0667, 0.0571]
     """
 
-    def __init__(self, initial_learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False) -> None:
+    def __init__(
+        self, initial_learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False, name: str | None = None
+    ) -> None:
+        self.name = self.label(name)
         self.initial, self.steps, self.decay, self.staircase = initial_learning_rate, decay_steps, decay_rate, staircase
 
     def rate(self, step: Operand) -> Any:
@@ -107,7 +119,8 @@ class PiecewiseConstantDecay(Schedule):
     [0.1, 0.1, 0.01]
     """
 
-    def __init__(self, boundaries: Sequence[int], values: Sequence[float]) -> None:
+    def __init__(self, boundaries: Sequence[int], values: Sequence[float], name: str | None = None) -> None:
+        self.name = self.label(name)
         if len(values) != len(boundaries) + 1:
             raise ValueError(f"PiecewiseConstantDecay: {len(boundaries)} boundaries part {len(boundaries) + 1} values, not {len(values)}")
         self.boundaries, self.values = tuple(boundaries), tuple(values)
@@ -128,8 +141,15 @@ class PolynomialDecay(Schedule):
     """
 
     def __init__(
-        self, initial_learning_rate: float, decay_steps: int, end_learning_rate: float = 0.0001, power: float = 1.0, cycle: bool = False
+        self,
+        initial_learning_rate: float,
+        decay_steps: int,
+        end_learning_rate: float = 0.0001,
+        power: float = 1.0,
+        cycle: bool = False,
+        name: str | None = None,
     ) -> None:
+        self.name = self.label(name)
         self.initial, self.steps, self.end, self.power, self.cycle = initial_learning_rate, decay_steps, end_learning_rate, power, cycle
 
     def rate(self, step: Operand) -> Any:
@@ -149,8 +169,15 @@ class CosineDecay(Schedule):
     """
 
     def __init__(
-        self, initial_learning_rate: float, decay_steps: int, alpha: float = 0.0, warmup_target: float | None = None, warmup_steps: int = 0
+        self,
+        initial_learning_rate: float,
+        decay_steps: int,
+        alpha: float = 0.0,
+        name: str | None = None,
+        warmup_target: float | None = None,
+        warmup_steps: int = 0,
     ) -> None:
+        self.name = self.label(name)
         self.initial, self.steps, self.alpha = initial_learning_rate, decay_steps, alpha
         self.target, self.warmup = warmup_target, warmup_steps
 
@@ -174,8 +201,15 @@ class CosineDecayRestarts(Schedule):
     """
 
     def __init__(
-        self, initial_learning_rate: float, first_decay_steps: int, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0
+        self,
+        initial_learning_rate: float,
+        first_decay_steps: int,
+        t_mul: float = 2.0,
+        m_mul: float = 1.0,
+        alpha: float = 0.0,
+        name: str | None = None,
     ) -> None:
+        self.name = self.label(name)
         self.initial, self.first, self.t_mul, self.m_mul, self.alpha = initial_learning_rate, first_decay_steps, t_mul, m_mul, alpha
 
     def rate(self, step: Operand) -> Any:

@@ -67,6 +67,7 @@ class Trainer:
         self.loss = get_loss(loss)
         self.optimizer = get_optimizer(optimizer)
         self.metrics: list[Metric] = [get_metric(m) for m in metrics]
+        self.unweighted: Sequence[Metric] = ()  # those of the metrics that leave the weights of examples out
         self.mean_loss = metric_classes.Mean("loss")
         self.stop_training = False
         self.epoch = 0  # epochs completed
@@ -159,7 +160,8 @@ class Trainer:
         self.mean_loss.update_state(loss, 1.0 * examples[0] if examples else 1.0)
         for metric in self.metrics:
             update = as_called(metric.update_state)
-            if sample_weight is not None and takes(type(metric).update_state, "sample_weight"):
+            weighs = sample_weight is not None and not any(metric is each for each in self.unweighted)
+            if weighs and takes(type(metric).update_state, "sample_weight"):
                 update(y, predictions, sample_weight=sample_weight)
             else:
                 update(y, predictions)
@@ -171,12 +173,16 @@ class Trainer:
         self, x: Any, y: Any = None, *, batch_size: int | None = None, epochs: int = 1, validation_data: Any = None,
         validation_split: float = 0.0, validation_batch_size: int | None = None, sample_weight: Any = None,
         callbacks: Sequence[Callback] = (), shuffle: bool = True, seed: int = 0, steps_per_epoch: int | None = None,
-        initial_epoch: int | None = None, verbose: int | None = None, on_nan: str = "raise",
+        initial_epoch: int | None = None, verbose: int | None = None, on_nan: str = "raise", validation_steps: int | None = None,
+        validation_freq: int | Iterable[int] = 1,
     ) -> History:  # fmt: skip
         """Train from epoch `initial_epoch` (by default, those completed so far) to `epochs`; returns the history of losses and metrics.
 
         `x` is an array (or a structure of arrays) with labels `y`, or an iterable of batches (x, y). The order of examples in an epoch
         depends only on `seed` and the epoch number, so that a restored run continues as if it had not been interrupted.
+
+        Validation takes place after every `validation_freq` epochs, or after those listed in it, counted from 1. It takes
+        `validation_steps` batches, if that is given.
 
         With `distributed`, all ranks are given the same data. `batch_size` is that of all ranks together; a smaller last batch is shortened
         so that it can be cut into equal parts.
@@ -190,7 +196,8 @@ class Trainer:
         checking = None
         if validation_data is not None:
             vx, vy, vw = unpacked("validation", validation_data)
-            checking = Batches(vx, vy, vw, validation_batch_size or batch_size, what="validation")
+            checking = Batches(vx, vy, vw, validation_batch_size or batch_size, what="validation", steps=validation_steps)
+        validated = epochs_of(validation_freq)
         if batches.source is None:
             self._expect(self._train, min(batches.batch_size, batches.size))
         history, logs = History(), dict[str, float]()
@@ -201,7 +208,8 @@ class Trainer:
             callback.trainer = self
             callback.on_train_begin()
         while self.epoch < epochs and not self.stop_training:
-            logs = self._train_epoch(batches, epochs, callbacks, verbose, on_nan, checking)
+            checked = checking if validated(self.epoch + 1) else None
+            logs = self._train_epoch(batches, epochs, callbacks, verbose, on_nan, checked)
             self.epoch, self.step = self.epoch + 1, 0
             for callback in callbacks:
                 callback.on_epoch_end(self.epoch - 1, logs)
@@ -276,12 +284,12 @@ class Trainer:
     @boundary
     def evaluate(
         self, x: Any, y: Any = None, *, batch_size: int | None = None, sample_weight: Any = None, verbose: int = 0,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[Callback] = (), steps: int | None = None,
     ) -> dict[str, float]:  # fmt: skip
-        """The loss and metrics on data, as a dict by name."""
+        """The loss and metrics on data (its first `steps` batches), as a dict by name."""
         for callback in callbacks:
             callback.trainer = self
-        results = self._evaluate(Batches(x, y, sample_weight, batch_size, what="evaluate"), callbacks)
+        results = self._evaluate(Batches(x, y, sample_weight, batch_size, what="evaluate", steps=steps), callbacks)
         if verbose:
             print("  ".join(f"{name} {value:.4g}" for name, value in results.items()))
         return results
@@ -330,12 +338,19 @@ class Trainer:
         self._synchronized = True
 
     @boundary
-    def predict(self, x: Any, *, batch_size: int | None = None) -> Any:
-        """The model's outputs for data, as arrays."""
-        batches = Batches(x, batch_size=batch_size, what="predict")
+    def predict(
+        self, x: Any, *, batch_size: int | None = None, steps: int | None = None, callbacks: Sequence[Callback] = ()
+    ) -> Any:  # fmt: skip
+        """The model's outputs for data (its first `steps` batches), as arrays."""
+        batches = Batches(x, batch_size=batch_size, what="predict", steps=steps)
         if batches.source is None:
             self._expect(self._predict, batches.batch_size)
+        for callback in callbacks:
+            callback.trainer = self
+            callback.on_predict_begin()
         parts = [tree_map(np.asarray, self._predict(batch)) for batch, *_ in batches.epoch()]
+        for callback in callbacks:
+            callback.on_predict_end()
         return tree_map(lambda *columns: np.concatenate(columns, 0), *parts)
 
     def reset_metrics(self) -> None:
@@ -407,6 +422,15 @@ def _number(path: Any, name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise WeightsError(f"{path} is not a trainer's file: its {name} is {text[:40]!r}")
     return int(text)
+
+
+def epochs_of(frequency: int | Iterable[int]) -> Callable[[int], bool]:
+    """Whether an epoch, counted from 1, is one of every `frequency` epochs, or among those listed."""
+    if not isinstance(frequency, int):
+        return frozenset(frequency).__contains__
+    if frequency < 1:
+        raise ValueError(f"fit: validation_freq is a positive number of epochs, or a list of epochs, not {frequency}")
+    return lambda epoch: epoch % frequency == 0
 
 
 def split(x: Any, y: Any, weight: Any, share: float) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:

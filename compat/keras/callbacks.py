@@ -20,9 +20,9 @@ class EarlyStopping(ours.EarlyStopping):
 
     def __init__(
         self, monitor: str = "val_loss", min_delta: float = 0.0, patience: int = 0, verbose: int = 0, mode: str = "auto",
-        restore_best_weights: bool = False,
+        baseline: float | None = None, restore_best_weights: bool = False, start_from_epoch: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(monitor, patience, min_delta, mode, restore_best_weights)
+        super().__init__(monitor, patience, min_delta, mode, restore_best_weights, baseline, start_from_epoch)
         self.verbose = verbose
 
     def on_train_end(self, logs: Mapping[str, float]) -> None:
@@ -38,9 +38,15 @@ class ModelCheckpoint(ours.ModelCheckpoint):
 
     def __init__(
         self, filepath: Any, monitor: str = "val_loss", verbose: int = 0, save_best_only: bool = False, save_weights_only: bool = False,
-        mode: str = "auto",
+        mode: str = "auto", save_freq: str | int = "epoch", initial_value_threshold: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(filepath, monitor, save_best_only, save_weights_only, mode)
+        super().__init__(filepath, monitor, save_best_only, save_weights_only, mode, save_freq, initial_value_threshold)
+        self.verbose = verbose
+
+    def _save(self, epoch: int, logs: Any) -> None:
+        super()._save(epoch, logs)
+        if self.verbose:
+            print(f"\nEpoch {epoch + 1}: saving model to {self.path.format(epoch=epoch + 1, **logs)}")
 
 
 class ReduceLROnPlateau(ours.ReduceLROnPlateau):
@@ -48,13 +54,17 @@ class ReduceLROnPlateau(ours.ReduceLROnPlateau):
 
     def __init__(
         self, monitor: str = "val_loss", factor: float = 0.1, patience: int = 10, verbose: int = 0, mode: str = "auto",
-        min_delta: float = 1e-4, min_lr: float = 0.0,
+        min_delta: float = 1e-4, cooldown: int = 0, min_lr: float = 0.0,
     ) -> None:  # fmt: skip
-        super().__init__(monitor, factor, patience, min_delta, min_lr, mode)
+        super().__init__(monitor, factor, patience, min_delta, min_lr, mode, cooldown)
+        self.verbose = verbose
 
     def on_epoch_end(self, epoch: int, logs: Any) -> None:
-        logs["learning_rate"] = float(self.trainer.optimizer.learning_rate)
+        before = logs["learning_rate"] = float(self.trainer.optimizer.learning_rate)
         super().on_epoch_end(epoch, logs)
+        after = float(self.trainer.optimizer.learning_rate)
+        if self.verbose and after != before:
+            print(f"\nEpoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {after}.")
 
 
 class LearningRateScheduler(ours.LearningRateScheduler):
@@ -62,6 +72,13 @@ class LearningRateScheduler(ours.LearningRateScheduler):
 
     def __init__(self, schedule: Any, verbose: int = 0) -> None:
         super().__init__(schedule)
+        self.verbose = verbose
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        super().on_epoch_begin(epoch)
+        if self.verbose:
+            rate = float(self.trainer.optimizer.learning_rate)
+            print(f"\nEpoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.")
 
     def on_epoch_end(self, epoch: int, logs: Any) -> None:
         logs["learning_rate"] = float(self.trainer.optimizer.learning_rate)
@@ -121,8 +138,13 @@ class LambdaCallback(Callback):
 class TerminateOnNaN(Callback):
     """Stops when the loss is NaN or infinite. Without it, `fit` raises an error that says where that began."""
 
+    def __init__(self, raise_error: bool = False) -> None:
+        self.raise_error = raise_error
+
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         if not math.isfinite((logs or {}).get("loss", 0.0)):
+            if self.raise_error:
+                raise RuntimeError(f"NaN or Inf loss encountered at batch {batch}")
             print(f"batch {batch}: invalid loss, terminating training")
             self.model.stop_training = True
 
@@ -162,6 +184,12 @@ class Adapter(ours.Callback):
 
     def on_test_end(self, logs: Mapping[str, float]) -> None:
         self.inner.on_test_end(dict(logs))
+
+    def on_predict_begin(self) -> None:
+        self.inner.on_predict_begin({})
+
+    def on_predict_end(self) -> None:
+        self.inner.on_predict_end({})
 
 
 IDLE = (Callback.on_train_batch_end, Callback.on_batch_end)  # what a callback that does not look at batches has

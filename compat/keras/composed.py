@@ -12,6 +12,7 @@ from adjit.nn.module import as_input
 from adjit.tracer.convert import to_operand
 
 from . import layers
+from .orders import in_keras_order
 
 __all__ = [
     "Normalization", "PReLU", "SeparableConv2D", "TimeDistributed", "add", "average", "concatenate", "maximum", "minimum", "multiply",
@@ -34,11 +35,13 @@ class TimeDistributed(layers.Layer):
 
 
 class Normalization(layers.Layer):
-    """(x - mean) / sqrt(variance), by the mean and variance of data that `adapt` was given, or by given ones."""
+    """(x - mean) / sqrt(variance), by the mean and variance of data that `adapt` was given, or by given ones; `invert` undoes it."""
 
-    def __init__(self, axis: int | Sequence[int] | None = -1, mean: Any = None, variance: Any = None, **more: Any) -> None:
+    def __init__(
+        self, axis: int | Sequence[int] | None = -1, mean: Any = None, variance: Any = None, invert: bool = False, **more: Any
+    ) -> None:
         super().__init__(**more)
-        self.axis = axis
+        self.axis, self.invert = axis, invert
         if (mean is None) != (variance is None):
             raise ValueError("Normalization: mean and variance are given together, or found by adapt(data)")
         self.mean: Any = None
@@ -61,13 +64,21 @@ class Normalization(layers.Layer):
     def call(self, inputs: Any) -> Any:
         if self.mean is None:
             raise ValueError(f"{self.name}: call adapt(data) first, or give mean= and variance=")
-        return (as_input(self, inputs) - self.mean) / ops.maximum(ops.sqrt(self.variance.read_operand()), 1e-7)
+        spread = ops.maximum(ops.sqrt(self.variance.read_operand()), 1e-7)
+        x = as_input(self, inputs)
+        return x * spread + self.mean if self.invert else (x - self.mean) / spread
 
 
 class PReLU(layers.Layer):
     """x above 0, alpha * x below, with a learnt alpha for each element of an example; `shared_axes` have one."""
 
-    def __init__(self, alpha_initializer: Any = "zeros", shared_axes: Sequence[int] | None = None, **more: Any) -> None:
+    regularized = ("alpha",)
+
+    def __init__(
+        self, alpha_initializer: Any = "zeros", alpha_regularizer: Any = None, alpha_constraint: Any = None,
+        shared_axes: Sequence[int] | None = None, **more: Any,
+    ) -> None:  # fmt: skip
+        more.update(alpha_regularizer=alpha_regularizer, alpha_constraint=alpha_constraint)
         super().__init__(**more)
         self.alpha_initializer, self.shared_axes = alpha_initializer, tuple(shared_axes or ())
         self.alpha: Any = None
@@ -81,26 +92,28 @@ class PReLU(layers.Layer):
         return ops.maximum(x, 0.0) + self.alpha * ops.minimum(x, 0.0)
 
 
+@in_keras_order
 class SeparableConv2D(layers.Layer):
     """A convolution of every channel, then one of a single pixel that mixes them."""
 
     def __init__(
         self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", depth_multiplier: int = 1, activation: Any = None,
         use_bias: bool = True, depthwise_initializer: Any = "glorot_uniform", pointwise_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros", **more: Any,
+        bias_initializer: Any = "zeros", *, dilation_rate: Any = 1, data_format: Any = None, depthwise_regularizer: Any = None,
+        pointwise_regularizer: Any = None, bias_regularizer: Any = None, depthwise_constraint: Any = None, pointwise_constraint: Any = None,
+        bias_constraint: Any = None, **more: Any,
     ) -> None:  # fmt: skip
-        super().__init__(**more)
+        super().__init__(data_format=data_format, **more)
         self.depthwise = layers.DepthwiseConv2D(
-            kernel_size, depth_multiplier, strides=strides, padding=padding, use_bias=False, kernel_initializer=depthwise_initializer
-        )
+            kernel_size, strides, padding, depth_multiplier, use_bias=False, dilation_rate=dilation_rate,
+            depthwise_initializer=depthwise_initializer, depthwise_regularizer=depthwise_regularizer,
+            depthwise_constraint=depthwise_constraint,
+        )  # fmt: skip
         self.pointwise = layers.Conv2D(
-            filters,
-            1,
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=pointwise_initializer,
-            bias_initializer=bias_initializer,
-        )
+            filters, 1, activation=activation, use_bias=use_bias, kernel_initializer=pointwise_initializer,
+            bias_initializer=bias_initializer, kernel_regularizer=pointwise_regularizer, bias_regularizer=bias_regularizer,
+            kernel_constraint=pointwise_constraint, bias_constraint=bias_constraint,
+        )  # fmt: skip
 
     def call(self, inputs: Any) -> Any:
         return self.pointwise(self.depthwise(inputs))

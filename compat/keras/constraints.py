@@ -1,9 +1,18 @@
 """tf.keras.constraints."""
 
-from adjit.nn.constraints import Constraint, MaxNorm, MinMaxNorm, NonNeg, UnitNorm
-from adjit.nn.constraints import get_constraint as get
+from __future__ import annotations
+
+from typing import Any
+
+from adjit.nn.constraints import Constraint, MaxNorm, MinMaxNorm, NonNeg, UnitNorm, get_constraint
 
 max_norm, min_max_norm, non_neg, unit_norm = MaxNorm, MinMaxNorm, NonNeg, UnitNorm
+
+
+def get(identifier: Any) -> Any:
+    """A constraint from its name, or as it is."""
+    return get_constraint(identifier)
+
 
 __all__ = ["Constraint", "MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm", "get", "max_norm", "min_max_norm", "non_neg", "unit_norm"]
 

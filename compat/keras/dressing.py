@@ -15,6 +15,7 @@ from adjit.tracer.trace import current_trace
 
 from ..tensor import dress_structure
 from ..variable import Variable
+from .orders import LAYERS, ordered
 
 
 class LayerVariable(Variable):
@@ -57,7 +58,11 @@ def batch_shape(x: Any) -> Any:
 
 def dressed(cls: type[Any], base: type[Any], name: str | None = None) -> Any:
     """A class of adjit.nn under its Keras name."""
-    return type(name or cls.__name__, (base, cls), {"__doc__": cls.__doc__, "__module__": base.__module__})
+    name = name or cls.__name__
+    own: dict[str, Any] = {"__doc__": cls.__doc__, "__module__": base.__module__}
+    if name in LAYERS and issubclass(cls, Module):
+        own["__init__"] = ordered(name, LAYERS[name], base.__init__, cls.__init__)
+    return type(name, (base, cls), own)
 
 
 def dressed_function(function: Callable[..., Any]) -> Callable[..., Any]:

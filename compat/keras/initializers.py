@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjit.nn import initializers as ours
-from adjit.nn.initializers import get_initializer as get
+from adjit.nn.initializers import get_initializer
 
 from ..tensor import convert_to_tensor
 
@@ -23,6 +23,13 @@ def _initializer(cls: type[Any]) -> Any:
 
 _NAMES = [name for name in ours.__all__ if name[0].isupper() and name != "Initializer"]
 globals().update({name: _initializer(getattr(ours, name)) for name in _NAMES})
+
+
+def get(identifier: Any) -> Any:
+    """An initializer from its name, or as it is."""
+    return get_initializer(identifier)
+
+
 __all__ = [*_NAMES, "Initializer", "get"]
 
 

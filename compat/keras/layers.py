@@ -6,18 +6,28 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from adjit import nn
 from adjit.ir import ops
-from adjit.ir.errors import ShapeError
+from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.nn.module import Module, as_input
 from adjit.nn.recurrent import Recurrent
 from adjit.tracer.convert import to_operand
+from adjit.tracer.pytree import tree_map
 
+from ..tensor import convert_to_tensor
+from .activations import bent
 from .dressing import Dressed, dressed
+from .options import accepted
+from .orders import in_keras_order
 
 
 class Layer(Dressed, Module):
     """Base of custom layers: create variables in `build(self, input_shape)` with `self.add_weight`, compute in `call(self, inputs)`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **accepted(type(self).__name__, options))
 
     @property
     def output(self) -> Any:
@@ -50,9 +60,7 @@ Conv1DTranspose = _layer(nn.Conv1DTranspose)
 Conv2D = Convolution2D = _layer(nn.Conv2D)
 Conv2DTranspose = _layer(nn.Conv2DTranspose)
 Dense = _layer(nn.Dense)
-DepthwiseConv2D = _layer(nn.DepthwiseConv2D)
 Dropout = _layer(nn.Dropout)
-Embedding = _layer(nn.Embedding)
 Flatten = _layer(nn.Flatten)
 GRU = _layer(nn.GRU)
 GlobalAveragePooling1D = GlobalAvgPool1D = _layer(nn.GlobalAvgPool1D, "GlobalAveragePooling1D")
@@ -61,7 +69,6 @@ GlobalMaxPooling1D = GlobalMaxPool1D = _layer(nn.GlobalMaxPool1D, "GlobalMaxPool
 GlobalMaxPooling2D = GlobalMaxPool2D = _layer(nn.GlobalMaxPool2D, "GlobalMaxPooling2D")
 InputLayer = _layer(nn.InputLayer)
 LSTM = _layer(nn.LSTM)
-Lambda = _layer(nn.Lambda)
 LayerNormalization = _layer(nn.LayerNorm, "LayerNormalization")
 Masking = _layer(nn.Masking)
 MaxPooling1D = MaxPool1D = _layer(nn.MaxPool1D, "MaxPooling1D")
@@ -75,19 +82,84 @@ ZeroPadding2D = _layer(nn.ZeroPadding2D)
 
 
 def Input(  # noqa: N802 - Keras' name
-    shape: Sequence[int | None], batch_size: int | None = None, dtype: Any = None, name: str | None = None
-) -> Any:
-    """A symbolic input, for `Model(inputs, outputs)`, or as the first layer of a `Sequential`."""
-    return nn.Input(shape, batch_size, getattr(dtype, "dtype", dtype), name)
+    shape: Sequence[int | None] | None = None, batch_size: int | None = None, dtype: Any = None, sparse: Any = None, ragged: Any = None,
+    batch_shape: Sequence[int | None] | None = None, name: str | None = None, tensor: Any = None, optional: bool = False,
+) -> Any:  # fmt: skip
+    """A symbolic input, for `Model(inputs, outputs)`, or as the first layer of a `Sequential`.
+
+    `batch_shape` is the shape with the size of batches, in the place of `shape` and `batch_size`; `tensor` gives all three.
+    """
+    accepted("Input", {"sparse": sparse, "ragged": ragged, "optional": optional})
+    if tensor is not None:
+        batch_shape, dtype = tuple(tensor.shape), dtype or tensor.dtype
+    if (shape is None) == (batch_shape is None):
+        raise ValueError("Input: give either shape=, without the size of batches, or batch_shape= (or tensor=) with it")
+    if batch_shape is not None:
+        if batch_size is not None:
+            raise ValueError("Input: batch_size= goes with shape=; batch_shape= has the size of batches")
+        batch_size, *sizes = batch_shape
+        shape = sizes
+    return nn.Input(shape or (), batch_size, getattr(dtype, "dtype", dtype), name)
+
+
+@in_keras_order
+class DepthwiseConv2D(Layer, nn.DepthwiseConv2D):
+    """A separate convolution of every channel, with `depth_multiplier` features each."""
+
+    def __init__(
+        self, kernel_size: Any, strides: Any = 1, padding: str = "valid", depth_multiplier: int = 1, *, depthwise_initializer: Any = None,
+        depthwise_regularizer: Any = None, depthwise_constraint: Any = None, **more: Any,
+    ) -> None:  # fmt: skip
+        of_kernel = (("initializer", depthwise_initializer), ("regularizer", depthwise_regularizer), ("constraint", depthwise_constraint))
+        more.update({f"kernel_{what}": value for what, value in of_kernel if value is not None})
+        super().__init__(kernel_size, depth_multiplier, strides=strides, padding=padding, **more)
+
+
+class Lambda(Layer, nn.Lambda):
+    """Any function as a layer; `arguments` are given to it by name."""
+
+    def __init__(self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **more: Any) -> None:
+        super().__init__(function, **more)
+        self.shape_of_output, self.mask, self.arguments = output_shape, mask, dict(arguments or {})
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        return super().call(*tree_map(convert_to_tensor, args), **{**self.arguments, **kwargs})
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        if self.mask is None:
+            return mask
+        return self.mask(x, mask) if callable(self.mask) else self.mask
+
+
+@in_keras_order
+class Embedding(Layer, nn.Embedding):
+    """Looks up rows of a table, which starts as `weights` if they are given."""
+
+    def __init__(
+        self, input_dim: int, output_dim: int, embeddings_initializer: Any = "random_uniform", *, weights: Any = None, **more: Any
+    ) -> None:
+        super().__init__(input_dim, output_dim, embeddings_initializer, **more)
+        if weights is not None:
+            table = np.asarray(weights[0] if isinstance(weights, list | tuple) else weights)
+            if table.shape != (input_dim, output_dim):
+                raise ShapeError(f"{self.name}: weights {list(table.shape)} are to be {[input_dim, output_dim]}")
+            self.embeddings_initializer = lambda shape, dtype: table.astype(dtype)
 
 
 class Bidirectional(Layer, nn.Bidirectional):
     """A recurrent layer in both directions."""
 
-    def __init__(self, layer: Any, merge_mode: str | None = "concat", **more: Any) -> None:
-        if not isinstance(layer, Recurrent) or layer.built:
-            raise TypeError(f"Bidirectional takes a recurrent layer that was not called yet, not {layer!r}")
-        nn.Bidirectional.__init__(self, lambda: copy.copy(layer), merge_mode, **more)
+    def __init__(
+        self, layer: Any, merge_mode: str | None = "concat", weights: Any = None, backward_layer: Any = None, **more: Any
+    ) -> None:  # fmt: skip
+        both = [layer, layer if backward_layer is None else backward_layer]
+        for each in both:
+            if not isinstance(each, Recurrent) or each.built:
+                raise TypeError(f"Bidirectional takes a recurrent layer that was not called yet, not {each!r}")
+        if weights is not None:
+            raise UnsupportedError("Bidirectional: weights= is out of the scope of adjit.tf; call the layer once, then use set_weights")
+        made = iter(both)
+        nn.Bidirectional.__init__(self, lambda: copy.copy(next(made)), merge_mode, **accepted("Bidirectional", more))
 
 
 class ReLU(Layer):
@@ -98,9 +170,7 @@ class ReLU(Layer):
         self.max_value, self.negative_slope, self.threshold = max_value, negative_slope, threshold
 
     def call(self, inputs: Any) -> Any:
-        x = as_input(self, inputs)
-        out = ops.where(x > self.threshold, x, self.negative_slope * (x - self.threshold))
-        return out if self.max_value is None else ops.minimum(out, self.max_value)
+        return bent(as_input(self, inputs), self.negative_slope, self.max_value, self.threshold)
 
 
 class LeakyReLU(Layer):

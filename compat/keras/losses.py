@@ -13,6 +13,14 @@ __all__ = [name for name in ours.__all__ if name not in ("get_loss", "reduce_los
 dress_module(ours, __all__, globals())
 
 
+ORDERS = {  # of positional options, where it is not that of adjit.nn
+    "CTC": ("reduction", "name", "dtype", "blank"),
+    "SparseCategoricalCrossentropy": ("from_logits", "ignore_class", "reduction", "axis", "name", "dtype"),
+}
+for _name, _order in ORDERS.items():
+    globals()[_name].option_names = classmethod(lambda cls, order=_order: order)
+
+
 class Loss(Dressed, ours.Loss):
     """Base of user-defined losses: define `call(self, y_true, y_pred)`, which returns one value per example."""
 

@@ -23,7 +23,7 @@ from ..tensor import dress
 from .callbacks import TerminateOnNaN, adapted
 from .layers import Layer
 from .own_steps import STEPS, OwnSteps, unpacked
-from .saving import load_model, save_model
+from .saving import check_overwrite, fitting, load_model, save_model
 from .summaries import layers_of, summary_text
 
 
@@ -50,19 +50,24 @@ class Model(Layer):
             )
         super().__init__(**kwargs)
 
-    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Sequence[Any] | None = None, **options: Any) -> None:
-        """Configure training. Without a loss, it minimises what the layers add (`add_loss`, regularizers). `run_eagerly=True` runs op
-        by op; other Keras options have no effect here.
+    def compile(
+        self, optimizer: Any = "rmsprop", loss: Any = None, loss_weights: Any = None, metrics: Sequence[Any] | None = None,
+        weighted_metrics: Sequence[Any] | None = None, run_eagerly: bool = False, steps_per_execution: int = 1, jit_compile: Any = "auto",
+        auto_scale_loss: bool = True,
+    ) -> None:  # fmt: skip
+        """Configure training. Without a loss, it minimises what the layers add (`add_loss`, regularizers).
+
+        Weights of examples count in the loss and in `weighted_metrics`, not in `metrics`. `run_eagerly=True` runs op by op. Steps are
+        always compiled, one at a time: `steps_per_execution`, `jit_compile` and `auto_scale_loss` change no result.
         """
-        known = {"run_eagerly", "jit_compile", "weighted_metrics", "steps_per_execution", "auto_scale_loss", "loss_weights"}
-        unknown = set(options) - known
-        if unknown:
-            raise TypeError(f"{self.name}: compile() has no option {', '.join(sorted(unknown))}")
-        eager = bool(options.get("run_eagerly"))
-        self.compiled_with = Given((), {"optimizer": optimizer, "loss": loss, "metrics": metrics and list(metrics), **options})
-        computed = self._no_loss if loss is None else get_loss(loss, options.get("loss_weights"))
+        plain, weighted = list(metrics or ()), list(weighted_metrics or ())
+        options = {"loss_weights": loss_weights, "weighted_metrics": weighted or None, "run_eagerly": run_eagerly or None}
+        given = {"optimizer": optimizer, "loss": loss, "metrics": metrics and plain}
+        self.compiled_with = Given((), {**given, **{k: v for k, v in options.items() if v is not None}})
+        computed = self._no_loss if loss is None else get_loss(loss, loss_weights)
         own = any(getattr(type(self), step) is not getattr(Model, step) for step in STEPS)
-        self._trainer = (OwnSteps if own else nn.Trainer)(self, computed, optimizer, metrics or (), compiled=not eager)
+        self._trainer = (OwnSteps if own else nn.Trainer)(self, computed, optimizer, [*plain, *weighted], compiled=not run_eagerly)
+        self._trainer.unweighted = self._trainer.metrics[: len(plain)]
 
     def _no_loss(self, y_true: Any, y_pred: Any) -> float:
         """The loss of a model that was compiled without one: its layers must add to it."""
@@ -95,7 +100,8 @@ class Model(Layer):
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """Update the metrics that `compile` was given, and return the results of all by name."""
         for metric in self.trainer.metrics:
-            metric.update_state(y, y_pred, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+            weighs = sample_weight is not None and not any(metric is each for each in self.trainer.unweighted)
+            metric.update_state(y, y_pred, **({"sample_weight": sample_weight} if weighs else {}))
         return self.get_metrics_result()
 
     def get_metrics_result(self) -> dict[str, Any]:
@@ -159,7 +165,8 @@ class Model(Layer):
         self, x: Any = None, y: Any = None, batch_size: int | None = None, epochs: int = 1, verbose: Any = "auto",
         callbacks: Sequence[Any] | None = None, validation_split: float = 0.0, validation_data: Any = None, shuffle: bool = True,
         class_weight: dict[int, float] | None = None, sample_weight: Any = None, initial_epoch: int = 0,
-        steps_per_epoch: int | None = None, validation_batch_size: int | None = None,
+        steps_per_epoch: int | None = None, validation_steps: int | None = None, validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
     ) -> History:  # fmt: skip
         if class_weight is not None:
             sample_weight = weights_of_classes(self.name, y, class_weight, sample_weight)
@@ -170,34 +177,47 @@ class Model(Layer):
             x, y, batch_size=batch_size, epochs=epochs, verbose=None if verbose == "auto" else int(verbose), callbacks=watching,
             validation_split=validation_split, validation_data=validation_data,
             shuffle=shuffle, sample_weight=sample_weight, initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch,
-            validation_batch_size=validation_batch_size, on_nan="ignore" if stops else "raise",
+            validation_batch_size=validation_batch_size, on_nan="ignore" if stops else "raise", validation_steps=validation_steps,
+            validation_freq=validation_freq,
         )  # fmt: skip
 
     def evaluate(
         self, x: Any = None, y: Any = None, batch_size: int | None = None, verbose: Any = "auto", sample_weight: Any = None,
-        return_dict: bool = False, callbacks: Sequence[Any] | None = None,
+        steps: int | None = None, callbacks: Sequence[Any] | None = None, return_dict: bool = False,
     ) -> Any:  # fmt: skip
         quiet, watching = verbose in (0, "auto"), [adapted(c, self) for c in callbacks or ()]
         results = self.trainer.evaluate(
-            x, y, batch_size=batch_size, sample_weight=sample_weight, verbose=0 if quiet else 1, callbacks=watching
+            x, y, batch_size=batch_size, sample_weight=sample_weight, verbose=0 if quiet else 1, callbacks=watching, steps=steps
         )
         values = list(results.values())
         return results if return_dict else values if len(values) > 1 else values[0]
 
-    def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto") -> Any:
-        if self._trainer is not None:
-            return self._trainer.predict(x, batch_size=batch_size)
-        return nn.Trainer(self, "mse").predict(x, batch_size=batch_size)
+    def predict(
+        self, x: Any, batch_size: int | None = None, verbose: Any = "auto", steps: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+    ) -> Any:  # fmt: skip
+        """The outputs for all of x, or for its first `steps` batches. Nothing is printed, whatever `verbose` says."""
+        trainer = self._trainer or nn.Trainer(self, "mse")
+        return trainer.predict(x, batch_size=batch_size, steps=steps, callbacks=[adapted(c, self) for c in callbacks or ()])
 
-    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
-        """Perform one update; returns the loss of the batch, and the metrics so far."""
-        loss = self.trainer.train_on_batch(x, y, sample_weight)
+    def train_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: dict[int, float] | None = None, return_dict: bool = False
+    ) -> Any:
+        """Perform one update; returns the loss and the metrics of the batch."""
+        self.trainer.reset_metrics()
+        if class_weight is not None:
+            sample_weight = weights_of_classes(self.name, y, class_weight, sample_weight)
+        return self._of_batch(self.trainer.train_on_batch(x, y, sample_weight), return_dict)
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+        """The loss and the metrics of the batch, without an update."""
+        self.trainer.reset_metrics()
+        return self._of_batch(self.trainer.test_on_batch(x, y, sample_weight), return_dict)
+
+    def _of_batch(self, loss: float, return_dict: bool) -> Any:
         results = {"loss": loss, **{m.name: float(np.asarray(m.result())) for m in self.trainer.metrics}}
         values = list(results.values())
         return results if return_dict else values if len(values) > 1 else values[0]
-
-    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> float:
-        return self.trainer.test_on_batch(x, y, sample_weight)
 
     def predict_on_batch(self, x: Any) -> Any:
         return np.asarray(self(x, training=False))
@@ -212,19 +232,26 @@ class Model(Layer):
                 return layer
         raise ValueError(f"{self.name}: has no layer {name!r}; it has {', '.join(layer.name for layer in inside)}")
 
-    def save(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:
+    def save(self, filepath: Any, overwrite: bool = True, zipped: bool | None = None) -> None:
         """Write the model to one file, from which `tf.keras.models.load_model` makes it again."""
-        save_model(self, filepath, overwrite)
+        save_model(self, filepath, overwrite, zipped)
 
-    def save_weights(self, path: Any) -> None:
+    def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
         """Write all variables to a safetensors file."""
-        weights.save(path, self)
+        check_overwrite(filepath, overwrite)
+        weights.save(filepath, self)
 
-    def load_weights(self, path: Any) -> None:
-        weights.load(path, self)
+    def load_weights(self, filepath: Any, skip_mismatch: bool = False) -> None:
+        """Set all variables from a file; with `skip_mismatch`, those that it has with the same shape."""
+        weights.load(filepath, fitting(filepath, self) if skip_mismatch else self, strict=not skip_mismatch)
 
-    def summary(self, print_fn: Any = print) -> None:  # type: ignore[override] # Keras prints it
-        print_fn(summary_text(self))
+    def summary(  # type: ignore[override] # Keras prints it
+        self, line_length: int | None = None, positions: Any = None, print_fn: Any = None, expand_nested: bool = False,
+        show_trainable: bool = False,
+    ) -> None:  # fmt: skip
+        if positions is not None:
+            raise UnsupportedError(f"{self.name}: summary(positions=) is out of the scope of adjit.tf; line_length= sets the width")
+        (print_fn or print)(summary_text(self, line_length, expand_nested, show_trainable))
 
 
 def weights_of_classes(name: str, y: Any, class_weight: dict[int, float], sample_weight: Any) -> Any:

@@ -19,7 +19,8 @@ from adjit.ir.errors import UnsupportedError
 from adjit.nn.module import Module
 from adjit.nn.recorded import Recorded
 from adjit.nn.symbolic import LayerCall, Symbolic
-from adjit.nn.weights import WeightsError, load, read_metadata, save
+from adjit.nn.weights import WeightsError, load, named, read_arrays, read_metadata, save
+from adjit.runtime.variable import Variable
 from adjit.tracer.numpy_table import rule_for
 from adjit.tracer.pytree import flatten
 
@@ -262,7 +263,7 @@ class Decoder:
         for node in data["nodes"]:
             if "input" in node:
                 layer = self.decode(node["input"])
-                out = Input(layer.sizes, layer.batch_size, layer.input_dtype, layer.name)
+                out = Input(layer.sizes, layer.batch_size, layer.input_dtype, name=layer.name)
             else:
                 out = self.decode(node["function"])(*symbols(node["args"]), **symbols(node["kwargs"]))
             results.append(flatten(out)[0])
@@ -272,11 +273,24 @@ class Decoder:
 # ---- files
 
 
-def save_model(model: Any, filepath: Any, overwrite: bool = True) -> None:
-    """Write a model, how it was compiled, and the state of its optimizer to one file."""
-    path = os.fspath(filepath)
+def check_overwrite(path: Any, overwrite: bool) -> None:
     if not overwrite and os.path.exists(path):
-        raise FileExistsError(f"{path} exists; pass overwrite=True")
+        raise FileExistsError(f"{os.fspath(path)} exists; pass overwrite=True")
+
+
+def fitting(path: Any, model: Any) -> dict[str, Variable]:
+    """The variables of a model that a file has with the same type."""
+    arrays = read_arrays(path)
+    same = {name: variable for name, variable in named(model) if name in arrays and arrays[name].shape == variable.shape}
+    return {name: variable for name, variable in same.items() if arrays[name].dtype == variable.dtype}
+
+
+def save_model(model: Any, filepath: Any, overwrite: bool = True, zipped: bool | None = None) -> None:
+    """Write a model, how it was compiled, and the state of its optimizer to one file."""
+    if zipped is not None:
+        raise UnsupportedError("save: zipped= chooses between formats of Keras; a model is one safetensors file here")
+    path = os.fspath(filepath)
+    check_overwrite(path, overwrite)
     encoder = Encoder()
     trained = model._trainer is not None and model.optimizer.built
     description: dict[str, Any] = {"version": VERSION, "trained": trained, "model": encoder.number(model), "example": model.example_inputs}

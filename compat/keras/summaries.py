@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from adjit.nn.module import Module
 
-WIDTHS = (29, 26, 10)  # of the columns, if what they hold is shorter
+WIDTHS = (29, 26, 10, 10)  # of the columns, if what they hold is shorter
 
 
 def layers_of(model: Any) -> list[Any]:
@@ -19,9 +19,12 @@ def layers_of(model: Any) -> list[Any]:
     return [layer for layer in found if isinstance(layer, Module)]
 
 
-def summary_text(model: Any) -> str:
-    rows = [("Layer (type)", "Output Shape", "Param #"), *map(row, layers_of(model))]
-    widths = [max(width, 2 + max(len(each[k]) for each in rows)) for k, width in enumerate(WIDTHS)]
+def summary_text(model: Any, line_length: int | None = None, expand_nested: bool = False, show_trainable: bool = False) -> str:
+    rows = [("Layer (type)", "Output Shape", "Param #", "Trainable"), *rows_of(model, expand_nested, "")]
+    columns = len(WIDTHS) if show_trainable else len(WIDTHS) - 1
+    rows = [each[:columns] for each in rows]
+    widths = [max(WIDTHS[k], 2 + max(len(each[k]) for each in rows)) for k in range(columns)]
+    widths[-1] += max(0, (line_length or 0) - sum(widths))
     lines = [" " + "".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip() for each in rows]
     rule = sum(widths)
     trained = sum(v.type.size for v in model.trainable_variables)
@@ -35,10 +38,15 @@ def summary_text(model: Any) -> str:
     ])  # fmt: skip
 
 
-def row(layer: Any) -> tuple[str, str, str]:
-    shape, is_built = getattr(layer, "output_shape", None), layer.built
-    count = f"{layer.count_params():,}" if is_built else "0 (unbuilt)"
-    return f"{layer.name} ({type(layer).__name__})", "?" if shape is None else str(shape), count
+def rows_of(model: Any, nested: bool, indent: str) -> Iterator[tuple[str, ...]]:
+    """The rows of the layers of a model, followed by those of the layers inside of them if `nested`."""
+    for layer in layers_of(model):
+        shape, is_built = getattr(layer, "output_shape", None), layer.built
+        count = f"{layer.count_params():,}" if is_built else "0 (unbuilt)"
+        trains = "Y" if layer.trainable and layer.trainable_variables else "N" if layer.variables else "-"
+        yield f"{indent}{layer.name} ({type(layer).__name__})", "?" if shape is None else str(shape), count, trains
+        if nested and hasattr(layer, "layers"):
+            yield from rows_of(layer, nested, indent + "  ")
 
 
 def with_training(model: Any) -> Sequence[tuple[Any, bool]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import adjit as aj
 from adjit import nn
 from adjit.nn.data import Batches, Parts
 from tests.mpi import on_ranks, require_ranks
@@ -82,7 +83,7 @@ class Largest(nn.metrics.Metric):
 
     def __init__(self) -> None:
         super().__init__("largest")
-        self.state = nn.metrics.Variable(np.float64(0.0), trainable=False, name="state")
+        self.state = aj.Variable(np.float64(0.0), trainable=False, name="state")
 
     def update_state(self, y_true: Any, y_pred: Any) -> None:
         self.state.assign(np.maximum(self.state, np.max(y_pred)))

@@ -10,7 +10,7 @@ from .records import NamedTuple
 # How the programs of several ranks exchange arrays: at the position of each collective; while other values are computed; and, if all run on
 # one machine, also by products that exchange each block that they have computed. Each includes those before it.
 IN_ORDER, OVERLAPPED, SHARED = EXCHANGES = ("in order", "overlapped", "shared")
-COMPARED = 12  # fields: the shared routines have no collectives, and no lines
+COMPARED = 13  # fields: the shared routines have no collectives, and no lines
 
 
 class Target(NamedTuple):
@@ -27,6 +27,7 @@ class Target(NamedTuple):
     fma: bool = False  # it multiplies and adds with one rounding, in one instruction
     rounding: bool = False  # it rounds vectors of floats to integers in one instruction
     tables: bool = False  # it looks up each lane of a vector in a table of 16 numbers, which registers hold
+    wide_cache: bool = False  # its second-level cache delivers its widest vectors as fast as it multiplies tiles of them
     caches: tuple[int, int] = (1 << 15, 1 << 20)  # bytes of the L1 and L2 cache of a core
     threads: int = 1  # that large kernels may use
     hosted: bool = True  # the code runs inside this Python process: it checks for signals, and may call OpenBLAS and LAPACK
@@ -52,7 +53,7 @@ class Target(NamedTuple):
     def settings(self) -> tuple[str, ...]:
         """The fields that determine the LLVM text as well."""
         rest = self.vector_bytes, self.vector_registers, self.in_halves, self.fma, self.rounding
-        return *self.key, *map(str, (*rest, self.tables, self.caches, self.threads, self.hosted))
+        return *self.key, *map(str, (*rest, self.tables, self.wide_cache, self.caches, self.threads, self.hosted))
 
     @property
     def near(self) -> int:

@@ -30,6 +30,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64-v4": ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
 }
 IN_HALVES = ("znver4",)  # CPUs that compute with vectors of 64 bytes in two steps
+WIDE_CACHES = ("znver5",)  # CPUs whose second-level cache serves products as well as packed factors do, by measurement
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
 USUAL_CACHES = (1 << 15, 1 << 20)
 
@@ -77,9 +78,9 @@ def described(triple: str, cpu: str, features: Mapping[str, bool], words: frozen
     width = 64 if "avx512f" in words else 32 if "avx" in words else 16
     registers = 32 if "avx512vl" in words else 16
     wide = width == 64
-    return Target(
-        triple, cpu, listed, width, registers, wide and cpu in IN_HALVES, fma="fma" in words, rounding="sse4.1" in words, tables=wide
-    )
+    halves, fed = wide and cpu in IN_HALVES, wide and cpu in WIDE_CACHES
+    fma, rounding = "fma" in words, "sse4.1" in words
+    return Target(triple, cpu, listed, width, registers, halves, fma, rounding, tables=wide, wide_cache=fed)
 
 
 def _words(features: Mapping[str, bool]) -> frozenset[str]:

@@ -36,11 +36,16 @@ class Near(NamedTuple):
 
     of_any: int
     of_low: int
+    apart: int | None = None  # bytes: rows of the result, times the power of two in their distance, must be fewer
 
 
 def near_factors(target: Target) -> Near:
-    """Factors that the caches of a CPU deliver as fast as its tiles multiply. Tiles of 12 rows and of full width wait for the L2 cache."""
-    few_registers = target.vector_registers < 32
+    """Factors that the caches of a CPU deliver as fast as its tiles multiply. Tiles of 12 rows and of full width usually wait for the L2
+    cache. Where they do not, rows of the result that displace each other from that cache displace the factor as well.
+    """
+    few_registers, second = target.vector_registers < 32, target.caches[1]
+    if target.wide_cache and not few_registers:
+        return Near(2 * second, 1 << 22, 2 * second)
     return Near(1 << 20 if target.in_halves else 1 << 17, 1 << 17 if few_registers else 1 << 22)
 
 
@@ -85,7 +90,15 @@ def is_near(
     if not is_contiguous:
         return False
     left, right = m * k * itemsize, k * n * itemsize
-    return at_most(left, NEAR_ROWS) & (at_most(right, near.of_any) | (at_most(m, LOW) & at_most(right, near.of_low)))
+    of_any = at_most(right, near.of_any)
+    if near.apart is not None:
+        of_any = of_any & at_most(m * power_of_two(n * itemsize), near.apart - 1)
+    return at_most(left, NEAR_ROWS) & (of_any | (at_most(m, LOW) & at_most(right, near.of_low)))
+
+
+def power_of_two(n: Expr) -> int:
+    """The largest power of two that divides n; 1 if n is known only at run time."""
+    return n & -n if isinstance(n, int) else 1
 
 
 def reads_in_place(a: TensorType, b: TensorType, strides: tuple[int, ...]) -> bool:

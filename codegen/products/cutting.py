@@ -17,6 +17,7 @@ MORE_ROWS, MANY_ROWS = 8, 12  # with 32 of 64 bytes, if the CPU computes with th
 VECTORS = 2  # vector registers across a tile
 DEPTH, MORE_DEPTH = 256, 384  # of a panel: a strip of a stays in the first-level cache; with tiles of 12 rows, adding to c costs more
 SPAN_BYTES = 2048  # bytes of a row finished at once: long enough for hardware prefetching, and a block stays cached
+PARTS, FEWEST = 32, 16  # parts of a product that is computed in place, on all threads; rows of one of these, so that tiles are high
 MAX_ROWS = 192  # rows of a block of a, which stays in the second-level cache
 BEHIND = 16  # elements after a packed block of a that packing may overwrite: a vector at most
 FEW_TILES = 2  # in a block: if there are fewer for each thread, a is one block, and the columns are divided among the threads instead
@@ -105,3 +106,13 @@ def most_columns(n: int, dtype: DType, vector_bytes: int) -> int:
 def packed_bytes(n: int, k: int, dtype: DType, vector_bytes: int) -> int:
     nr = tile_columns(dtype, vector_bytes)
     return -(-n // nr) * nr * k * dtype.itemsize
+
+
+def part_size(size: int, unit: int, threads: int) -> int:
+    """Rows, or columns in multiples of vectors (`unit`), of the equal parts of a product that is computed in place.
+
+    The busiest thread, to which the rows left over are added, has as few as possible; of several such sizes the largest one is chosen.
+    """
+    most = max(-(-size // (PARTS * unit)) * unit, 2 * FEWEST if unit == 1 else unit)
+    sizes = range(max(most // 2 // unit * unit, FEWEST if unit == 1 else unit), most + 1, unit)
+    return min(reversed(sizes), key=lambda step: -(-(size // step) // threads) * step + size % step)

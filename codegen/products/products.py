@@ -51,7 +51,6 @@ from .strips import call_blas
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
 
-CUT = 32  # parts of a product that is computed in place, on all threads
 PART = 16  # rows of such a part if their number is known only at run time
 TURNED = 4  # products in a sum for each row of a: from here on, packing a transposed b costs more than transposing the result
 
@@ -185,7 +184,7 @@ def _contract(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accum
     (m, k), n, width = a.type.shape, b.type.shape[1], kernel.tile_width(a.type.dtype)
     side = int(m < n if is_static(m) else n >= kernel.threads * width)
     size = (m, n)[side]
-    step = -(-size // (CUT * width)) * width if is_static(size) else PART
+    step = cutting.part_size(size, width if side else 1, kernel.threads) if is_static(size) else PART
     count = size // step
     if threads_of(kernel, a, b) == 1 or (is_static(count) and count < 2):
         _whole(kernel, target, a, b, accumulate)

@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 import adjit as aj
+from adjit.codegen.compile import compile_func
 from adjit.codegen.llvm.target import current
 from adjit.codegen.products.choice import NEAR_ROWS, is_near, near_factors, packs_factor
+from adjit.codegen.products.cutting import FEWEST, PARTS, part_size
+from adjit.ir import ops
 from adjit.ir.types import F32, TensorType
+from adjit.passes.pipeline import OPTIMIZE
+from tests.ops.harness import func_of
 
 HOST = current()
 RNG = np.random.default_rng(0)
@@ -34,16 +39,17 @@ def test_bits_do_not_depend_on_threads(m: int, n: int, k: int, dtype: str) -> No
 
 
 TARGETS = {
-    "16 registers": HOST._replace(vector_bytes=32, vector_registers=16, in_halves=False),
-    "in halves": HOST._replace(vector_bytes=64, vector_registers=32, in_halves=True),
-    "full width": HOST._replace(vector_bytes=64, vector_registers=32, in_halves=False),
+    "16 registers": HOST._replace(vector_bytes=32, vector_registers=16, in_halves=False, wide_cache=False),
+    "in halves": HOST._replace(vector_bytes=64, vector_registers=32, in_halves=True, wide_cache=False),
+    "full width": HOST._replace(vector_bytes=64, vector_registers=32, in_halves=False, wide_cache=False),
+    "wide cache": HOST._replace(vector_bytes=64, vector_registers=32, in_halves=False, wide_cache=True, caches=(1 << 15, 1 << 20)),
 }
 
 
 @pytest.mark.parametrize("cpu", TARGETS)
 def test_what_is_near(cpu: str) -> None:
     factors = near_factors(TARGETS[cpu])
-    of_any, of_low = (limit // 4 for limit in factors)  # in elements
+    of_any, of_low = (limit // 4 for limit in factors[:2])  # in elements
 
     def near(m: int, n: int, k: int) -> bool:
         return bool(is_near(m, n, k, 4, True, near=factors))
@@ -56,4 +62,44 @@ def test_what_is_near(cpu: str) -> None:
     left, right = TensorType(F32, (100, 100)), TensorType(F32, (100, 100))
     assert packs_factor(left, right, (1, 100), factors)  # b is transposed
     assert not packs_factor(left, right, (100, 1), factors)
-    assert packs_factor(TensorType(F32, (512, 512)), TensorType(F32, (512, 512)), (512, 1), factors) == (cpu != "in halves")
+    assert packs_factor(TensorType(F32, (512, 512)), TensorType(F32, (512, 512)), (512, 1), factors) == (
+        cpu not in ("in halves", "wide cache")
+    )
+
+
+def test_rows_that_displace_each_other_are_not_near() -> None:
+    """Rows of 4 KiB lie in a sixteenth of a cache of 1 MiB, which has room for 256 of them; rows of 4,096 + 64 bytes lie in all of it."""
+    factors = near_factors(TARGETS["wide cache"])
+    assert is_near(511, 1024, 100, 4, True, near=factors)
+    assert not is_near(512, 1024, 100, 4, True, near=factors)
+    assert is_near(1024, 1024 + 16, 100, 4, True, near=factors)
+    assert is_near(32, 65536, 16, 4, True, near=factors)  # of few rows each element is read only a few times
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.parametrize("unit", [1, 32])
+def test_parts_keep_the_threads_equally_busy(unit: int, threads: int) -> None:
+    """The busiest thread computes hardly more than its share of as many rows as there are, if these suffice for parts of them."""
+    for size in (64, 100, 200, 500, 784, 1000, 4096):
+        step = part_size(size, unit, threads)
+        count, left = divmod(size, step)
+        busiest = -(-count // threads) * step + left
+        assert step % unit == 0
+        assert count <= 2 * PARTS
+        if unit == 1 and size >= 12 * FEWEST * threads:
+            assert busiest <= 1.05 * size / threads
+
+
+def test_large_factors_are_near_on_a_cpu_with_a_wide_cache() -> None:
+    """What is read in place there has the same bits on any number of threads, and what packing computes within rounding."""
+    a, b = RNG.normal(size=(301, 200)).astype("f4"), RNG.normal(size=(200, 700)).astype("f4")
+    func = func_of(ops.matmul, [a, b])
+    found = {}
+    for name in ("wide cache", "full width"):
+        machines = [TARGETS[name]._replace(threads=threads) for threads in (1, 2, 3)]
+        results = [np.asarray(compile_func(OPTIMIZE(func), machine)([a, b])[0]) for machine in machines]
+        assert len({x.tobytes() for x in results}) == 1
+        found[name] = results[0]
+    wanted = a.astype("f8") @ b.astype("f8")
+    for x in found.values():
+        np.testing.assert_allclose(x, wanted, rtol=1e-4, atol=1e-3)

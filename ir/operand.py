@@ -27,6 +27,7 @@ else:
     from .vocabulary import functions as ops
 
 PLAIN = frozenset({*SCALARS, np.ndarray})  # the most common operand classes, which need no further checks
+LISTS: dict[type, Callable[[Any], Any]] = {}  # classes of lists, and the function that makes an array of one that holds operands
 OperandLike: TypeAlias = "Operand | Array | np.generic | bool | int | float | complex | list[Any] | tuple[Any, ...]"
 
 COUNTING = frozenset({"add", "sub", "mul", "div", "floor_divide", "remainder", "power", "left_shift", "right_shift"})
@@ -39,7 +40,7 @@ def is_arithmetic(x: Any) -> bool:
     frames, have their own operators.
     """
     kind = type(x)
-    if kind in PLAIN or isinstance(x, Operand | np.ndarray | np.generic | list | tuple | int | float | complex):
+    if kind in PLAIN or kind in LISTS or isinstance(x, Operand | np.ndarray | np.generic | list | tuple | int | float | complex):
         return True
     if hasattr(kind, "__array_ufunc__"):
         return False
@@ -371,7 +372,11 @@ def as_operand(x: Any) -> Operand:
     if isinstance(x, Operand):
         read = x.read_operand
         return x if read is None else read()
-    return ops.size_value(x).weakened() if is_symbolic(x) else Concrete(as_array(x))
+    if is_symbolic(x):
+        return ops.size_value(x).weakened()
+    if type(x) in LISTS:
+        x = LISTS[type(x)](x)
+    return x if isinstance(x, Operand) else Concrete(as_array(x))
 
 
 def as_index(x: Operand | int) -> Operand:

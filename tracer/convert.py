@@ -15,7 +15,7 @@ from adjit.ir.active import current_builder
 from adjit.ir.arrays import as_array
 from adjit.ir.errors import ShapeError
 from adjit.ir.func import Value
-from adjit.ir.operand import Concrete, Literal, Operand, as_operand
+from adjit.ir.operand import LISTS, Concrete, Literal, Operand, as_operand
 from adjit.ir.ops.base import Array
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.sizes import is_symbolic
@@ -106,7 +106,9 @@ def with_axes(x: Operand) -> Operand:
 
 def holds_operands(x: Any) -> bool:
     """Whether a list, or a list nested in it, contains an operand: it is then converted to an array, as in NumPy."""
-    return isinstance(x, list | tuple) and any(isinstance(v, Operand) or is_symbolic(v) or holds_operands(v) for v in x)
+    if isinstance(x, list | tuple):
+        return any(isinstance(v, Operand) or is_symbolic(v) or holds_operands(v) for v in x)
+    return type(x) in LISTS
 
 
 def array_of_list(x: Any) -> Any:
@@ -114,10 +116,15 @@ def array_of_list(x: Any) -> Any:
     return of_rows(x) if holds_operands(x) else x
 
 
+def rows_at_once(x: Any) -> Operand | None:
+    """Return the array whose rows are the items of a list that a traced loop made; None for other lists."""
+    return LISTS[type(x)](x) if type(x) in LISTS and not isinstance(x, list | tuple) else None
+
+
 def of_rows(x: Any) -> Operand:
     """Return the array of a list whose items are operands, numbers, arrays or such lists."""
     if not isinstance(x, list | tuple):
-        return to_operand(x)
+        return LISTS[type(x)](x) if type(x) in LISTS else to_operand(x)
     parts = [of_rows(v) for v in x]
     return rows_joined(parts, common_dtype(*parts))
 
@@ -152,3 +159,6 @@ def counting(n: int, rank: int = 1, axis: int = 0) -> Any:
     """
     shape = [n if a == axis else 1 for a in range(rank)]
     return ops.iota(shape, axis) if is_symbolic(n) or n > KNOWN else np.arange(n).reshape(shape)
+
+
+LISTS.update({list: array_of_list, tuple: array_of_list})

@@ -11,16 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import is_
 from typing import Any, NoReturn, TypeAlias
 
+import numpy as np
+
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, TraceError
 from adjit.ir.found_sizes import found_size
-from adjit.ir.operand import Literal, Operand, as_operand
+from adjit.ir.operand import LISTS, Literal, Operand, as_operand
 from adjit.ir.ops.base import apply
 from adjit.ir.ops.index import Gather
 from adjit.ir.types import I64, TensorType
 
 from .frames import user_location
 from .list_items import ItemForm, Kept, PendingItems, filled, one_row, resized
+from .numpy_table import call_function, call_ufunc
 from .pytree import flatten, register_pytree_node
 from .regions import conform, is_traced
 from .sharing import memory_of, set_memory
@@ -309,11 +312,21 @@ class TracedList(Sequence[Any]):
             raise TraceError("the items of the list are structures, not arrays: make a list of each of their parts").at(user_location())
         return full.buffers[0]
 
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return function(*(arg.stacked() if isinstance(arg, TracedList) else arg for arg in args), **kwargs)
+        return call_function(function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         raise TraceError("a list that a traced loop made is not known while tracing; make an array of it with np.stack").at(user_location())
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise TraceError(
+            "lists that a traced loop made cannot be compared; compare arrays of them: np.array_equal(np.stack(a), np.stack(b))"
+        ).at(user_location())
+
+    __hash__ = None  # type: ignore[assignment] # as of lists
 
     # ---- pytree interface
 
@@ -363,3 +376,4 @@ def _unflatten(kept: Kept | None, children: Sequence[Any]) -> Any:
 
 register_pytree_node(GrowingList, lambda x: (list(list.__iter__(x)), None), lambda kept, children: GrowingList(children))
 register_pytree_node(TracedList, _flatten, _unflatten)
+LISTS[TracedList] = TracedList.stacked

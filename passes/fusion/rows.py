@@ -161,13 +161,22 @@ class _Chain:
             inner[r] = twin(r)
         for view in views:
             inner[view.result] = twin(view.result)
-        block = inner.block(Block((), [s.replace(results=inner.all(s.results)) for s in self.stmts], leaving))
+        block = inner.block(Block((), [s.replace(results=inner.all(s.results)) for s in self.read_inside()], leaving))
         first = self.stmts[0]
         phase = "backward" if all(s.phase == "backward" for s in self.stmts) else "forward"
         values = [r for r in leaving if isinstance(r, Value)]
         region = Stmt(Rows(), (), tuple(values), (block,), first.location, phase, first.origin if phase == "backward" else None)  # type: ignore[arg-type]
         order = {id(s): k for k, s in enumerate(self.stmts)}
         return [region, *sorted(views, key=lambda v: order[id(v)])]
+
+    def read_inside(self) -> list[Stmt]:
+        """The statements of the chain, without views that only statements outside of it read."""
+        kept, read = [], set[int]()
+        for stmt in reversed(self.stmts):
+            if not stmt.op.is_view or id(stmt.result) in read:
+                kept.append(stmt)
+                read.update(id(x) for x in operands_read_all(stmt))
+        return kept[::-1]
 
 
 def operands_read_all(stmt: Stmt) -> list[Operand]:

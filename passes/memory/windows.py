@@ -200,9 +200,9 @@ class Windows:
                 self.own(value)
                 if id(value) in leaving:
                     self.plan.windows[id(value)] = self.plan.windows[id(leaving[id(value)])]
-                else:
-                    self.plan.rows.add(id(value))
         stmts, self.stmts, self.made = self.stmts, outer_stmts, outer_made
+        made = (id(r) for s in stmts if not s.op.is_view for r in s.results)  # by members, and by copies that views needed
+        self.plan.rows.update(i for i in made if i not in leaving)
         self.stmts.append(stmt.replace(blocks=(Block((), stmts, block.results),)))
 
     def visit_if(self, stmt: Stmt) -> None:

@@ -215,3 +215,72 @@ def test_a_list_grows_in_a_function_for_all_sizes() -> None:
 
     for size, n in ((3, 10), (4, 5000), (5, 5000), (6, 50)):
         assert float(total(np.ones(size), float(n))) == size * n
+
+
+BY_NUMPY = {
+    "square": np.square,
+    "sum": np.sum,
+    "max": np.max,
+    "linalg.norm": np.linalg.norm,
+    "add.reduce": np.add.reduce,
+    "a number": lambda ys: np.add(ys, 1.0),
+    "array and list": lambda ys: np.array(ys) * ys,
+    "list and array": lambda ys: ys - np.array(ys),
+    "equal": lambda ys: np.array(ys) == ys,
+    "product": lambda ys: np.array(ys) @ ys,
+    "where": lambda ys: np.where(np.array(ys) > 2, ys, 0.0),
+    "lists of it": lambda ys: np.concatenate([ys, ys]),
+    "rows": lambda ys: np.vstack([ys, ys]),
+}
+JOINED = [
+    (name, shape)
+    for name in ("vstack", "hstack", "dstack", "column_stack", "concatenate")
+    for shape in ((), (3,), (2, 3), (2, 3, 2))
+    if shape or name != "concatenate"
+]
+
+
+@pytest.mark.parametrize("name", BY_NUMPY)
+@pytest.mark.parametrize("limit", [2.0, 20.0])
+def test_numpy_takes_the_list_as_an_array(name: str, limit: float) -> None:
+    def of_list(x, limit):
+        ys = []
+        for _ in range(10):
+            if x > limit:
+                break
+            ys.append(x)
+            x = x * 1.5
+        return BY_NUMPY[name](ys)
+
+    np.testing.assert_allclose(aj.function(of_list)(1.0, limit), of_list(1.0, limit))
+
+
+@pytest.mark.parametrize(("name", "shape"), JOINED, ids=[f"{name} of {shape}" for name, shape in JOINED])
+def test_arrays_in_the_list_are_joined(name: str, shape: tuple[int, ...]) -> None:
+    def joined(x, count):
+        ys = []
+        for k in aj.range(count):
+            ys.append(x * (k + 1.0))  # noqa: PERF401 - a comprehension over a traced range is not a list that grows
+        return getattr(np, name)(ys)
+
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape) + 1.0
+    compiled = aj.function(joined)
+    for count in (3, 5):
+        rows = getattr(np, name)([x * (k + 1.0) for k in range(count)])
+        np.testing.assert_array_equal(compiled(x, count), rows)
+
+
+def test_lists_are_not_compared() -> None:
+    def same(x, limit):
+        return steps(x, limit) == steps(x, limit + 1)
+
+    with pytest.raises(TraceError, match="cannot be compared"):
+        aj.function(same)(1.0, 3.0)
+
+
+@pytest.mark.parametrize("use", [np.multiply, np.matmul, np.equal, lambda a, b: a - b, lambda a, b: a @ b, lambda a, b: a == b])
+def test_operators_take_lists_of_traced_numbers(use) -> None:
+    x = np.array([1.0, 2.0, 4.0])
+    both = aj.function(lambda x: (use(x, [x[2], 2.0, x[0]]), use([x[2], 2.0, x[0]], x), use(x, (x[0], 1.0, 2.0))))
+    for got, want in zip(both(x), both.python_function(x), strict=True):
+        np.testing.assert_array_equal(got, want)

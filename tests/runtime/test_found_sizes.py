@@ -343,3 +343,25 @@ def test_shapes_of_tensors_that_branches_decide_on() -> None:
         np.testing.assert_array_equal(places.numpy(), np.argwhere(y > 0))
         assert zeros.shape == (k * k,)
         assert numbers.numpy().tolist() == list(range(1, k * k + 1))
+
+
+COUNTED = {
+    "tri": lambda n: np.tri(n, n + 1),
+    "triu_indices": lambda n: np.stack(np.triu_indices(n, 1)),
+    "tril_indices": lambda n: np.stack(np.tril_indices(n, m=n + 1)),
+    "diag_indices": lambda n: np.stack(np.diag_indices(n)),
+    "indices": lambda n: np.indices((n, 2)),
+    "vander": lambda n: np.vander(np.array([1.0, 2.0]), n),
+    "logspace": lambda n: np.logspace(0.0, 1.0, n),
+    "geomspace": lambda n: np.geomspace(1.0, 8.0, num=n),
+    "fftfreq": lambda n: np.fft.fftfreq(n, 1.0 / n),
+    "hanning": lambda n: np.hanning(n),
+    "leggauss": lambda n: np.polynomial.legendre.leggauss(n)[0],
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_arrays_that_numpy_makes_of_traced_numbers(name: str) -> None:
+    compiled = aj.function(lambda x, n: x * COUNTED[name](n))
+    for n in (3, 4, 3):
+        np.testing.assert_allclose(compiled(2.0, n), 2.0 * COUNTED[name](n), rtol=1e-14)

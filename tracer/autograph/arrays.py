@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
+from adjit.ir.found_sizes import size_of
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.sizes import is_symbolic
@@ -32,13 +35,11 @@ def stack_(xs: Any, /, axis: int = 0, **options: Any) -> Any:
     return joining.stack(xs, axis, **options) if isinstance(xs, TracedList) else np.stack(xs, axis, **options)
 
 
-def concatenate(xs: Any, /, axis: int | None = 0, **options: Any) -> Any:
-    if not isinstance(xs, TracedList):
-        return np.concatenate(xs, axis, **options)
-    stacked = xs.stacked()
-    if axis == 0 and stacked.ndim > 1:
-        return ops.reshape(stacked, (stacked.shape[0] * stacked.shape[1], *stacked.shape[2:]))
-    return np.concatenate(list(xs), axis, **options)
+def _joining(numpy: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    def public(xs: Any, /, *args: Any, **options: Any) -> Any:
+        return (ours if isinstance(xs, TracedList) else numpy)(xs, *args, **options)
+
+    return public
 
 
 def _array(numpy: Callable[..., Any], copies: bool = False) -> Callable[..., Any]:
@@ -185,6 +186,35 @@ _SIZED: dict[Any, Callable[..., Any]] = {
     np.identity: create.identity, np.linspace: create.linspace,
 }  # fmt: skip
 
+# parameters that NumPy reads as numbers while tracing: a call has a program for those that it finds
+_NUMBERED: dict[Any, tuple[str, ...]] = {
+    np.tri: ("N", "M", "k"), np.triu_indices: ("n", "k", "m"), np.tril_indices: ("n", "k", "m"), np.diag_indices: ("n", "ndim"),
+    np.indices: ("dimensions",), np.vander: ("N",), np.logspace: ("num",), np.geomspace: ("num",),
+    np.fft.fftfreq: ("n",), np.fft.rfftfreq: ("n",),
+    np.bartlett: ("M",), np.blackman: ("M",), np.hamming: ("M",), np.hanning: ("M",), np.kaiser: ("M",),
+    np.polynomial.legendre.leggauss: ("deg",), np.polynomial.chebyshev.chebgauss: ("deg",), np.polynomial.hermite.hermgauss: ("deg",),
+    np.polynomial.hermite_e.hermegauss: ("deg",), np.polynomial.laguerre.laggauss: ("deg",),
+}  # fmt: skip
+
+
+def _numbered(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    def public(*args: Any, **options: Any) -> Any:
+        if not any(map(is_traced, flatten((args, options))[0])):
+            return function(*args, **options)
+        given = signature(function).bind(*args, **options)
+        found = {name: _number(given.arguments[name], f"np.{function.__name__}") for name in names if name in given.arguments}
+        given.arguments.update(found)
+        return array_like(function)(*given.args, **given.kwargs)
+
+    return public
+
+
+def _number(x: Any, what: str) -> Any:
+    if isinstance(x, list | tuple):
+        return tuple(_number(n, what) for n in x)
+    return operator.index(size_of(x, what)) if is_traced(x) else x
+
+
 # ---- constant arrays with traced indices, counts, fill values
 
 
@@ -212,10 +242,14 @@ _BY_ARRAY = (
     np.take, np.repeat, np.roll, np.pad, np.resize, np.nan_to_num, np.full_like, np.sum, np.prod, np.max, np.amax, np.min, np.amin,
 )  # fmt: skip
 
+_JOINS = ("concatenate", "vstack", "hstack", "dstack", "column_stack")  # they go over a list themselves
+
 NUMPY_OVERLOADS: dict[Any, Callable[..., Any]] = {
-    np.stack: stack_, np.concatenate: concatenate, np.full: full, np.array: _array(np.array, copies=True),
+    np.stack: stack_, np.full: full, np.array: _array(np.array, copies=True),
+    **{getattr(np, name): _joining(getattr(np, name), getattr(shapes, name)) for name in _JOINS},
     **{numpy: _array(numpy) for numpy in (np.asarray, np.asanyarray, np.ascontiguousarray)},
     **{numpy: _seen(numpy) for numpy in _BY_ARRAY},
     **{numpy: _sized(numpy, ours) for numpy, ours in _SIZED.items()},
+    **{numpy: _numbered(numpy, names) for numpy, names in _NUMBERED.items()},
     **{dtype.type: _scalar(dtype.type, dtype) for dtype in DTYPE_NAMES},
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from adjit.ir.found_sizes import INSTEAD, found_size, shape_of, size_of, sizes_i
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.sizes import is_symbolic
-from adjit.ir.types import I64, as_dtype, broadcast_shapes, normalize_axes, normalize_axis
+from adjit.ir.types import I64, Shape, as_dtype, broadcast_shapes, normalize_axes, normalize_axis
 
-from ..convert import along, array_of_list, counting, pick, present, to_operand, to_operands, with_axes
+from ..convert import along, array_of_list, counting, pick, present, rows_at_once, to_operand, to_operands, with_axes
 from .range_checks import check_not_negative
 
 
@@ -131,7 +131,7 @@ def atleast_1d(*xs: Any) -> Any:
     >>> aj.atleast_1d(1.0)
     Tensor([1.], f64[1])
     """
-    return each(xs, lambda x: x if x.ndim else ops.reshape(x, (1,)))
+    return each(xs, lambda x: ops.reshape(x, widened(x.shape, 1)))
 
 
 def atleast_2d(*xs: Any) -> Any:
@@ -140,7 +140,7 @@ def atleast_2d(*xs: Any) -> Any:
     >>> aj.atleast_2d([1.0, 2.0])
     Tensor([[1., 2.]], f64[1,2])
     """
-    return each(xs, lambda x: x if x.ndim >= 2 else ops.reshape(x, (1,) * (2 - x.ndim) + x.shape))
+    return each(xs, lambda x: ops.reshape(x, widened(x.shape, 2)))
 
 
 def atleast_3d(*xs: Any) -> Any:
@@ -149,7 +149,7 @@ def atleast_3d(*xs: Any) -> Any:
     >>> aj.atleast_3d(aj.ones((2, 3))).shape
     (2, 3, 1)
     """
-    return each(xs, lambda x: x if x.ndim >= 3 else ops.reshape(x, ((1, 1, 1), (1, *x.shape, 1), (*x.shape, 1))[x.ndim]))
+    return each(xs, lambda x: ops.reshape(x, widened(x.shape, 3)))
 
 
 def each(xs: Sequence[Any], change: Any) -> Any:
@@ -192,8 +192,35 @@ def concatenate(xs: Any, /, axis: int | None = 0, dtype: Any = None) -> Operand:
     >>> aj.concatenate([[[1, 2]], [[3, 4]]], axis=1)
     Tensor([[1, 2, 3, 4]], i64[1,4])
     """
-    operands = operands_of(xs, "concatenate")
-    return ops.concatenate(operands if dtype is None else [ops.cast(x, as_dtype(dtype)) for x in operands], axis)
+    return joined(xs, "concatenate", lambda shape: shape, lambda ndim: axis, dtype)
+
+
+def joined(xs: Any, what: str, change: Callable[[Shape], Shape], axis_of: Callable[[int], int | None], dtype: Any = None) -> Operand:
+    """Join arrays of changed shapes along an existing axis, which depends on how many there are.
+
+    Those that come as one array, or as a list that a traced loop made, are its rows: there may be any number of them.
+    """
+    rows = to_operand(xs) if isinstance(xs, Operand) else rows_at_once(xs)
+    if rows is None or not rows.ndim:
+        operands = [ops.reshape(x, change(x.shape)) for x in operands_of(xs, what)]
+        axis = axis_of(operands[0].ndim)
+        return ops.concatenate(operands if dtype is None else [ops.cast(x, as_dtype(dtype)) for x in operands], axis)
+    rows = ops.reshape(rows if dtype is None else ops.cast(rows, as_dtype(dtype)), (rows.shape[0], *change(rows.shape[1:])))
+    axis = axis_of(rows.ndim - 1)
+    if axis is None:
+        return ops.reshape(rows, -1)
+    axis = normalize_axis(axis, rows.ndim - 1, what)
+    shape = rows.shape[1:]
+    return ops.reshape(moveaxis(rows, 0, axis), (*shape[:axis], rows.shape[0] * shape[axis], *shape[axis + 1 :]))
+
+
+def widened(shape: Shape, least: int) -> Shape:
+    """The shape of an array that has at least one, two or three axes, where NumPy adds them."""
+    if len(shape) >= least:
+        return shape
+    if not shape:
+        return (1,) * least
+    return (1, *shape, *(1,) * (least - 2)) if len(shape) == 1 else (*shape, 1)
 
 
 def operands_of(xs: Any, what: str) -> list[Operand]:
@@ -231,8 +258,7 @@ def hstack(xs: Any, /, dtype: Any = None) -> Operand:
     Tensor([[1, 3],
             [2, 4]], i64[2,2])
     """
-    operands = [atleast_1d(x) for x in operands_of(xs, "hstack")]
-    return concatenate(operands, 0 if operands[0].ndim == 1 else 1, dtype)
+    return joined(xs, "hstack", lambda shape: widened(shape, 1), lambda ndim: min(ndim - 1, 1), dtype)
 
 
 def vstack(xs: Any, /, dtype: Any = None) -> Operand:
@@ -242,7 +268,7 @@ def vstack(xs: Any, /, dtype: Any = None) -> Operand:
     Tensor([[1, 2],
             [3, 4]], i64[2,2])
     """
-    return concatenate([atleast_2d(x) for x in operands_of(xs, "vstack")], 0, dtype)
+    return joined(xs, "vstack", lambda shape: widened(shape, 2), lambda ndim: 0, dtype)
 
 
 def dstack(xs: Any, /) -> Operand:
@@ -252,7 +278,7 @@ def dstack(xs: Any, /) -> Operand:
     Tensor([[[1, 3],
              [2, 4]]], i64[1,2,2])
     """
-    return concatenate([atleast_3d(x) for x in operands_of(xs, "dstack")], 2)
+    return joined(xs, "dstack", lambda shape: widened(shape, 3), lambda ndim: 2)
 
 
 def column_stack(xs: Any, /) -> Operand:
@@ -262,7 +288,7 @@ def column_stack(xs: Any, /) -> Operand:
     Tensor([[1, 3],
             [2, 4]], i64[2,2])
     """
-    return concatenate([ops.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in operands_of(xs, "column_stack")], 1)
+    return joined(xs, "column_stack", lambda shape: (*shape, *(1,) * (2 - len(shape))), lambda ndim: 1)
 
 
 def append(x: Any, values: Any, /, axis: int | None = None) -> Operand:

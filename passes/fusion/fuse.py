@@ -45,6 +45,7 @@ RECENT = 4  # groups of one shape that a statement considers, most recent first
 MAX_BOXED = 600  # statements, counted once per box into which the pads of a group cut its domain: each box has its own code
 
 ELSEWHERE = -1  # a reader that is not a group
+BEFORE = -1  # the position before all groups
 
 
 def fuse(func: Func) -> Func:
@@ -171,6 +172,8 @@ class _Grouping:
         self.outputs = outputs
         self.final = {id(x) for x in outputs}
         self.lead: list[Stmt] = []  # views of values defined before the block
+        self.sizes = _Item(BEFORE, ())  # numbers that depend on sizes only
+        self.sizes.open = False  # to others
         self.items: list[_Item] = []
         self.ready: dict[int, int] = {}
         self.home: dict[int, _Item] = {}  # value -> the item that computes it, or after which it is viewed
@@ -184,6 +187,8 @@ class _Grouping:
         if fusible(stmt):
             if not values_of(stmt) and not stmt.op.is_reduction:
                 self.free_to_make[id(stmt.result)] = stmt
+            elif self._follows_from_sizes(stmt):
+                self._number(stmt)
             else:
                 self._join(stmt)
         elif stmt.op.stores_once(*(a.type for a in stmt.args)) and not stmt.op.joins_region:  # see hosts.py
@@ -197,7 +202,7 @@ class _Grouping:
         for operand in self.outputs:
             self._leaves(operand)
         self._sink()
-        return [*self.lead, *(stmt for item in self.items for stmt in item.finished())]
+        return [*self.lead, *(stmt for item in (self.sizes, *self.items) for stmt in item.finished())]
 
     # ---- assigning statements to groups
 
@@ -222,6 +227,20 @@ class _Grouping:
             group.cuts |= cuts_made_by(stmt)
         group.stmts.append(stmt)
         self._made(group, stmt)
+
+    def _follows_from_sizes(self, stmt: Stmt) -> bool:
+        """Whether a statement computes a number from sizes alone, such as the factor of a mean."""
+        if stmt.result.type.rank or not stmt.op.is_elementwise:
+            return False
+        return all(id(v) in self.sizes.made or (id(v) in self.free_to_make and v.type.rank == 0) for v in values_of(stmt))
+
+    def _number(self, stmt: Stmt) -> None:
+        """Compute a number before everything else: a group of its readers would have to wait for others that it happens to stand with."""
+        for value in values_of(stmt):
+            if id(value) not in self.sizes.made:
+                self._make_constant(self.free_to_make[id(value)])
+        self.sizes.stmts.append(stmt)
+        self._made(self.sizes, stmt)
 
     def _reduces(self, group: _Item, values: list[Value]) -> bool:
         """Whether one of these is a reduction of the group: a reduction over no axes has the shape of the domain."""
@@ -359,13 +378,16 @@ class _Grouping:
         """Record that the value is read outside groups: it is yielded, and emitted first if it has not been yet."""
         constant = self.free_to_make.get(id(operand))
         if constant is not None and id(operand) not in self.home:
-            group = self._new(constant.result.type.shape)
-            group.constants.append(constant)
-            self._made(group, constant)
+            self._make_constant(constant)
         self._count(operand, ELSEWHERE)
         maker = self.home.get(id(operand))
         if maker is not None and id(operand) in maker.made:
             maker.yields.add(id(operand))
+
+    def _make_constant(self, constant: Stmt) -> None:
+        group = self._new(constant.result.type.shape) if constant.result.type.rank else self.sizes
+        group.constants.append(constant)
+        self._made(group, constant)
 
     # ---- sinking
 

@@ -7,6 +7,7 @@ import pytest
 from adjit.ir.parser import parse_func
 from adjit.ir.verifier import verify
 from adjit.passes.fusion.fuse import MAX_BOXED, MAX_HOSTED, MAX_OPS, MAX_SMALL_OPS, MAX_TENSORS, SMALL, fuse
+from tests.passes.checks import rewrites
 
 LARGE = SMALL + 1
 
@@ -135,3 +136,45 @@ def test_statements_that_follow_a_host() -> None:
         stmts = [host, *(f"%a{k}: {shape} = neg %{f'a{k - 1}' if k > 1 else 'c'}" for k in range(1, length + 1))]
         params = "%x: f64[2,8,8,3], %k: f64[3,3,3,5]"
         assert group_sizes(shape, params, stmts, [f"%a{MAX_HOSTED - 1}", f"%a{length}"]) == want
+
+
+def test_numbers_that_follow_from_sizes_come_first() -> None:
+    """The factor of a mean does not wait for the sum that is divided by the same size, nor does what reads it."""
+    rewrites(
+        fuse,
+        """
+        func @f[B=9](%x: f32[B,10]) -> (f32[], f32[B,10]) {
+          %s: f32[B,10] = mul %x, %x
+          %t: f32[] = sum %s {axes=[0, 1]}
+          %n: i64[] = size {value=B}
+          %w: f32[] = cast %n
+          %l: f32[] = div %t, %w
+          %f: f32[] = div 2.0, %w
+          %b: f32[B,10] = broadcast %f
+          %g: f32[B,10] = mul %b, %x
+          return %l, %g
+        }
+        """,
+        """
+        func @f[B=9](%x: f32[B,10]) -> (f32[], f32[B,10]) {
+          %w: f32[], %f: f32[] = fuse {
+            %n: i64[] = size {value=B}
+            %w.1: f32[] = cast %n
+            %f.1: f32[] = div 2.0, %w.1
+            yield %w.1, %f.1
+          }
+          %b: f32[B,10] = broadcast %f
+          %t: f32[], %g: f32[B,10] = fuse {
+            %s: f32[B,10] = mul %x, %x
+            %t.1: f32[] = sum %s {axes=[0, 1]}
+            %g.1: f32[B,10] = mul %b, %x
+            yield %t.1, %g.1
+          }
+          %l: f32[] = fuse {
+            %l.1: f32[] = div %t, %w
+            yield %l.1
+          }
+          return %l, %g
+        }
+        """,
+    )

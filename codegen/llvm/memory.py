@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adjit.ir.types import BOOL, DType
+from adjit.ir.types import BOOL, I32, DType
 
 from .lanes import LLVM_TYPE, Reg, Text
 
@@ -105,6 +105,40 @@ def store_ascending(text: Text, place: str, name: str, dtype: DType, width: int)
         order = ", ".join(f"i32 {lane}" for lane in range(first, first + count))
         part = text.define(f"shufflevector <{width} x {scalar}> {name}, <{width} x {scalar}> poison, <{count} x i32> <{order}>")
         text.put(f"store <{count} x {scalar}> {part}, ptr {element(text, place, dtype, str(first))}, align {dtype.itemsize}")
+
+
+def lanes_before(text: Text, index: str, stop: str, width: int) -> Reg:
+    """Which lanes of a vector are elements before `stop`, if the first one is element number `index`."""
+    text.declares.add("declare i64 @llvm.smin.i64(i64, i64)")
+    left = text.define(f"call i64 @llvm.smin.i64(i64 {text.define(f'sub i64 {stop}, {index}')}, i64 {width})")
+    count = splat(text, Reg(text.define(f"trunc i64 {left} to i32"), I32), width)
+    lanes = ", ".join(f"i32 {lane}" for lane in range(width))
+    return Reg(text.define(f"icmp slt <{width} x i32> <{lanes}>, {count.name}"), BOOL)
+
+
+def load_lanes(text: Text, pointer: str, dtype: DType, index: str, width: int, mask: Reg) -> Reg:
+    """Elements index, index+1, ... of the lanes in a mask, and zeros: memory behind the other lanes is not accessed."""
+    vector, bits, callee = _masked(text, "load", dtype, width)
+    given = f"ptr {element(text, pointer, dtype, index)}, i32 {dtype.itemsize}, {bits} {mask.name}, {vector} zeroinitializer"
+    name = text.define(f"call {vector} {callee}({given})")
+    return Reg(text.define(f"icmp ne {vector} {name}, zeroinitializer") if dtype == BOOL else name, dtype)
+
+
+def store_lanes(text: Text, pointer: str, value: Reg, index: str, width: int, mask: Reg) -> None:
+    vector, bits, callee = _masked(text, "store", value.dtype, width)
+    name = text.define(f"zext {bits} {value.name} to {vector}") if value.dtype == BOOL else value.name
+    place = element(text, pointer, value.dtype, index)
+    text.put(f"call void {callee}({vector} {name}, ptr {place}, i32 {value.dtype.itemsize}, {bits} {mask.name})")
+
+
+def _masked(text: Text, what: str, dtype: DType, width: int) -> tuple[str, str, str]:
+    """The types of a vector and its mask, and LLVM's function that loads or stores some lanes."""
+    scalar, bits = memory_type(dtype), f"<{width} x i1>"
+    vector, letter = f"<{width} x {scalar}>", {"float": "f32", "double": "f64"}.get(scalar, scalar)
+    callee = f"@llvm.masked.{what}.v{width}{letter}.p0"
+    given = f"{vector} {callee}(ptr, i32, {bits}, {vector})" if what == "load" else f"void {callee}({vector}, ptr, i32, {bits})"
+    text.declares.add(f"declare {given}")
+    return vector, bits, callee
 
 
 def store_pairs(text: Text, target: str, sources: Sequence[str], dtype: DType, index: str, lanes: int) -> None:

@@ -26,6 +26,7 @@ from .ir import (
     Call,
     Close,
     Contraction,
+    Either,
     Extent,
     Finish,
     Fold,
@@ -92,11 +93,22 @@ class Checker:
                         self.all(node.body)
                 case Parallel():
                     self.parallel(node)
+                case Either():
+                    self.either(node)
                 case Local():
                     self.extents[node.pointer] = Extent(0, node.nbytes)
                     self.locals.add(node.pointer)
                 case _:
                     require(False, f"a {type(node).__name__} outside of a nest")
+
+    def either(self, node: Either) -> None:
+        few, many = ([n for n in nodes if isinstance(n, Nest)] for nodes in node[2:])
+        require(len(few) == len(many) > 0, f"for {node.size} up to {node.limit}, {len(few)} nests rather than {len(many)}")
+        for a, b in zip(few, many, strict=True):
+            alike = a.order == b.order and all(map(same, a.sizes, b.sizes)) and [*a.accesses] == [*b.accesses]
+            require(alike, f"for {node.size} up to {node.limit}, another nest than for more")
+        self.all(node.few)
+        self.all(node.many)
 
     def area(self, area: Area) -> None:
         """All elements of an area are within its buffer."""
@@ -168,7 +180,7 @@ class Checker:
             whole = loop.start == 0 and size in (None, loop.stop)
         require(whole, f"the loop over {loop.variable} covers {loop.start}..{loop.stop}, not all of {size}")
 
-    def require_within(self, access: Access, position: dict[int, Expr], inner: int | None, width: int) -> None:
+    def require_within(self, access: Access, position: dict[int, Expr], inner: int | None, width: Expr) -> None:
         """The elements of an access at a position, `width` of them along the axis `inner`, are inside of its buffer."""
         extent = self.extents.get(access.pointer)
         if extent is None or self._is_within(access, extent, position, inner, width):
@@ -181,8 +193,10 @@ class Checker:
         where = f"bytes {low} to {high} of {extent.start}..{extent.stop}"
         require(within, f"an access with strides {access.strides} may be outside of {access.pointer}: {where}")
 
-    def _is_within(self, access: Access, extent: Extent, position: dict[int, Expr], inner: int | None, width: int) -> bool:
+    def _is_within(self, access: Access, extent: Extent, position: dict[int, Expr], inner: int | None, width: Expr) -> bool:
         """The same for numbers only, which is enough for static sizes, and much quicker."""
+        if not isinstance(width, int):
+            return False
         low = high = access.offset
         for axis, at in position.items():
             stride = access.strides[axis]
@@ -265,9 +279,10 @@ class _NestChecker:
         self.row_loops += 1
         self.body(loop, self.all)
         self.row_loops -= 1
-        end = minimum(loop.variable + loop.step, loop.stop) if loop.axis is None else loop.variable + loop.step
+        cut = loop.axis is None or any(isinstance(node, Vector) and node.stop is not None for node in loop.body)
+        end = minimum(loop.variable + loop.step, loop.stop) if cut else loop.variable + loop.step
         require(same(self.covered, end), f"an iteration over {loop.variable} computes up to {self.covered}, not to {end}")
-        whole = loop.axis is None or self.around.ranges.multiple(loop.stop - loop.start) % loop.step == 0
+        whole = cut or self.around.ranges.multiple(loop.stop - loop.start) % loop.step == 0
         require(whole, f"{loop.start}..{loop.stop} is not a whole number of vectors of {loop.step} elements")
         self.covered = loop.stop
 
@@ -302,8 +317,11 @@ class _NestChecker:
     def vector(self, node: Vector) -> None:
         self.goes_on_at(node.at)
         require(node.width >= 1, f"a vector of {node.width} elements")
-        self.covered = self.covered + node.width
-        self.elements({**self.active, **({} if self.inner is None else {self.inner: node.at})}, node.width)
+        if node.stop is not None:
+            self.part(node, node.stop)
+        else:
+            self.covered = self.covered + node.width
+            self.elements({**self.active, **({} if self.inner is None else {self.inner: node.at})}, node.width)
         for k, r in enumerate(self.nest.reductions):
             width = self.carried.get((k, node.piece))
             require(width in (None, node.width), f"a vector of {node.width} elements for a carried sum of {width}")
@@ -314,6 +332,16 @@ class _NestChecker:
             require(not lost, f"the sum of reduction {k} is overwritten before it is folded")
             self.sums[k, node.piece] = node.width
 
+    def part(self, node: Vector, stop: Expr) -> None:
+        """A vector that ends before `stop`."""
+        inner = self.inner
+        require(inner is not None, "a part of a vector in a nest of one element")
+        assert inner is not None
+        strides = [a.strides[inner] for a in self.nest.accesses]
+        require(all(isinstance(s, int) and s in (0, 1) for s in strides), f"a part of a vector with strides {strides}")
+        self.covered = minimum(self.covered + node.width, stop)
+        self.elements({**self.active, inner: node.at}, stop - node.at)
+
     def square(self, node: Square) -> None:
         nest = self.nest
         require(nest.sizes[-2:] == [node.side] * 2 and not nest.reductions, f"a square of side {node.side} on axes of {nest.sizes[-2:]}")
@@ -322,7 +350,7 @@ class _NestChecker:
         for row in (0, node.side - 1):
             self.elements({**self.active, outer: row, inner: 0}, node.side)
 
-    def elements(self, position: dict[int, Expr], width: int) -> None:
+    def elements(self, position: dict[int, Expr], width: Expr) -> None:
         """All accesses of the nest are within their buffers for these elements, and no two chunks write the same ones."""
         nest, around = self.nest, self.around
         for k, access in enumerate(nest.accesses):

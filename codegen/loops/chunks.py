@@ -155,7 +155,7 @@ class _Cut:
         """The rows of one chunk."""
         start = CHUNK * self.rows
         chunk = NestPlan(self.vector_bytes, replace(self.spec, reductions=self._with_partials(CHUNK)))
-        return [*chunk.fills(self.partial), chunk.nest((start, minimum(start + self.rows, self.total)))]
+        return [*chunk.fills(self.partial), *chunk.versions((start, minimum(start + self.rows, self.total)))]
 
     def _with_partials(self, slot: Expr) -> list[Reduction]:
         """The reductions, with those over the cut axis redirected to their partial results number `slot`."""

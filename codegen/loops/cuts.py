@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..llvm.words import Integer, N, greatest, over
 
 WHOLE = 12  # maximum rows of a whole part: tiles with more rows gain nothing
-REST, NEAR_REST = 7, 4  # maximum rows of a smaller part; and if the other factor is in a cache so fast that it may be read twice
+REST = 8  # maximum rows of a smaller part: there is code for parts of each number of rows up to that
 FEW = 3
 
 

@@ -103,11 +103,15 @@ class Row(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """The body, for `width` elements from position `at` of the innermost axis. Its sums go to the carries with the same `piece`."""
+    """The body, for `width` elements from position `at` of the innermost axis. Its sums go to the carries with the same `piece`.
+
+    With a `stop`, only for those before that position: other lanes are neither loaded nor stored, and do not count in sums.
+    """
 
     at: Expr
     width: int
     piece: int = 0
+    stop: Expr | None = None
 
 
 class Square(NamedTuple):
@@ -303,6 +307,15 @@ class Parallel:
         return -(-self.total // self.rows) if isinstance(self.rows, int) else CHUNKS
 
 
+class Either(NamedTuple):
+    """Two ways to compute the same: `few` if a size is at most `limit` when the program runs, otherwise `many`."""
+
+    size: Expr
+    limit: int
+    few: list[Node]
+    many: list[Node]
+
+
 class Part(NamedTuple):
     """Rows of `row` elements of an axis of `size` elements; the last one may be shorter. A chunk has LENGTH elements from START on."""
 
@@ -320,8 +333,9 @@ class Sizing(NamedTuple):
 
 
 Node: TypeAlias = (
-    Loop | Cuts | Row | Vector | Square | Open | Fold | Spill | Close | Finish | Merge | Nest | Tile | Contraction | Call | Local | Parallel
-)
+    Loop | Cuts | Row | Vector | Square | Open | Fold | Spill | Close | Finish | Merge | Nest | Tile | Contraction | Call | Local
+    | Parallel | Either
+)  # fmt: skip
 
 
 class LoopProgram:

@@ -24,6 +24,7 @@ from .ir import (
     Carry,
     Chunk,
     Close,
+    Either,
     Finish,
     Fold,
     Loop,
@@ -137,7 +138,7 @@ class NestPlan:
 
     def nodes(self) -> list[Node]:
         """The whole nest for one thread."""
-        return [*self.fills(), *([] if self.empty else [self.nest()])]
+        return [*self.fills(), *([] if self.empty else self.versions())]
 
     def fills(self, only: Container[int] | None = None) -> list[Node]:
         """Nests that initialise the outputs of reductions that accumulate in memory."""
@@ -147,10 +148,16 @@ class NestPlan:
                 out += fill(self.vector_bytes, self.domain, self.reductions[k])
         return out
 
-    def nest(self, span: tuple[Expr, Expr] | None = None) -> Nest:
-        """The loops; `span` limits the outermost one to a part of its range."""
+    def versions(self, span: tuple[Expr, Expr] | None = None) -> list[Node]:
+        """The nest; if the length of the rows that it reduces is known only at run time, another one for short rows, without blocks."""
+        if not self._varies():
+            return [self.nest(span)]
+        return [Either(self.sizes[-1], self._short(), [self.nest(span, short=True)], [self.nest(span)])]
+
+    def nest(self, span: tuple[Expr, Expr] | None = None, short: bool = False) -> Nest:
+        """The loops; `span` limits the outermost one to a part of its range, and `short` assumes that a row is a part of a block."""
         self.slots: set[int] = set()
-        self.span = span
+        self.span, self.short = span, short
         nodes = self._level(0) if self.order else self._inner(1)
         s = self.spec
         return Nest(s.inputs, s.outputs, s.reductions, s.body, self.order, self.sizes, nodes, s.aliased, self.row, s.unread)
@@ -224,11 +231,9 @@ class NestPlan:
         axis = self.order[-1] if self.order else None
         rank = len(self.order)
         sums = tuple(k for k, depth in enumerate(self.kept_depth) if depth < rank - 1 or rank == 0)
-        length = min(
-            (ADDITIONS[r.output.dtype] for r in map(self.reductions.__getitem__, sums) if r.op.rounds(r.output.dtype)), default=LONG_ROW
-        )
+        length = self._block(sums)
         if not isinstance(size, int):
-            return self._inner_at_run_time(size, sums, length)
+            return self._short_row(size, sums) if self.short else self._inner_at_run_time(size, sums, length)
         (main, count), *tails = self._widths(size, axis)
         blocked = count > 2 * length
         local = [k for k in sums if k not in self.slots] if blocked else []
@@ -249,18 +254,46 @@ class NestPlan:
             nodes += self._closed(k)
         return nodes
 
+    def _block(self, sums: Sequence[int]) -> int:
+        """The number of vectors of a block."""
+        rounded = [r.output.dtype for r in map(self.reductions.__getitem__, sums) if r.op.rounds(r.output.dtype)]
+        return min(map(ADDITIONS.__getitem__, rounded), default=LONG_ROW)
+
+    def _varies(self) -> bool:
+        """Whether rows are reduced whose length, known only at run time, may be anything from a few elements to many blocks."""
+        if not self.order or isinstance(self.sizes[-1], int) or (len(self.order) == 1 and self.row is None):
+            return False
+        return any(depth < len(self.order) - 1 for depth in self.kept_depth) and self._ends_in_part(self.sizes[-1])
+
+    def _short(self) -> int:
+        """The length up to which a row is short: a block, or where the main loop processes several vectors at once, a few of these."""
+        unroll = self._unrolled(ASSUMED, self.order[-1])
+        return self.lanes() * (4 if unroll > 1 else self._block(range(len(self.reductions))))
+
+    def _short_row(self, size: Expr, sums: tuple[int, ...]) -> list[Node]:
+        loop, *fold = self._main_loop(0, size, self.lanes(), sums, in_parts=True)
+        assert isinstance(loop, Loop)
+        loop.may_be_empty = proven_sign(size) < 1
+        return [Row((self.lanes(),)), loop, *fold, *(Spill(k) if k in self.slots else self._finished(k) for k in sums)]
+
     def _inner_at_run_time(self, size: Expr, sums: tuple[int, ...], length: int) -> list[Node]:
-        """The innermost axis if its size is an expression: blocks of so many vectors, then shorter vectors, then single elements."""
-        widths = self._run_time_widths(size)
+        """The innermost axis if its size is an expression: blocks of so many vectors, then shorter vectors, then single elements.
+
+        Where the CPU can load and store a part of a vector, the rest consists of vectors of which the last one may be such a part.
+        """
+        widths, lanes = self._run_time_widths(size), self.lanes()
+        in_parts = self._ends_in_part(size)
+        if in_parts:
+            widths = (widths[0], lanes) if widths[0] > lanes else (lanes,)
         local = [k for k in sums if k not in self.slots]
         self.slots.update(local)
-        covered = _whole(size, widths[0])
-        blocks = self._blocks(covered, widths[0], length, sums)
+        covered = size if in_parts and widths == (lanes,) else _whole(size, widths[0])
+        blocks = self._blocks(covered, widths[0], length, sums, in_parts and widths == (lanes,))
         blocks.may_be_empty = True
         nodes: list[Node] = [Row(widths), *map(Open, local), blocks]
         for width in widths[1:]:
-            start, covered = covered, _whole(size, width)
-            rest = self._main_loop(start, covered, width, sums)
+            start, covered = covered, size if in_parts else _whole(size, width)
+            rest = self._main_loop(start, covered, width, sums, in_parts)
             assert isinstance(rest[0], Loop)
             rest[0].may_be_empty = True
             nodes += [*rest, *map(Spill, sums)]
@@ -273,7 +306,7 @@ class NestPlan:
         axis, lanes = self.order[-1], self.lanes()
         if not all(isinstance(a.strides[axis], int) for a in self.accesses):
             return (1,)
-        main = self._unrolled(_assumed(size), axis) * lanes
+        main = self._unrolled(ASSUMED if self._varies() else _assumed(size), axis) * lanes
         shorter = (lanes, lanes // 4, 1) if self.ops <= LONG_BODY else (lanes, 1)
         divides = Ranges().multiple(size)
         out: list[int] = []
@@ -283,20 +316,29 @@ class NestPlan:
                 break
         return tuple(out)
 
+    def _ends_in_part(self, size: Expr) -> bool:
+        """Whether a row may end with a part of a vector that the CPU can load and store: lanes of 32 or 64 bits, with AVX-512 also 8."""
+        axis, sizes = self.order[-1], {a.dtype.itemsize for a in self.accesses}
+        if Ranges().multiple(size) % self.lanes() == 0:
+            return False
+        contiguous = all(a.strides[axis] in (0, 1) for a in self.accesses)
+        return contiguous and self.vector_bytes >= 32 and sizes <= ({1, 4, 8} if self.vector_bytes >= 64 else {4, 8})
+
     def _vector(self, vector: Vector, sums: tuple[int, ...]) -> list[Node]:
         return [vector, Fold(sums, vector.width)] if sums else [vector]
 
-    def _main_loop(self, start: Expr, stop: Expr, width: int, sums: tuple[int, ...]) -> list[Node]:
-        """The vector loop along a row, or a part of it."""
+    def _main_loop(self, start: Expr, stop: Expr, width: int, sums: tuple[int, ...], in_parts: bool = False) -> list[Node]:
+        """The vector loop along a row, or a part of it; `in_parts`: the last vector may end behind it."""
         axis = self.order[-1]
         carries = tuple(Carry(k, 0, width) for k in sums)
-        loop = Loop(index_of(axis), start, stop, width, [Vector(index_of(axis), width)], axis, carries)
+        vector = Vector(index_of(axis), width, stop=stop if in_parts else None)
+        loop = Loop(index_of(axis), start, stop, width, [vector], axis, carries)
         return [loop, Fold(sums, width)] if sums else [loop]
 
-    def _blocks(self, covered: Expr, width: int, vectors: int, sums: tuple[int, ...]) -> Loop:
+    def _blocks(self, covered: Expr, width: int, vectors: int, sums: tuple[int, ...], in_parts: bool = False) -> Loop:
         """The main loop in blocks of so many vectors, whose sums are added to the slots."""
         block, step = variable(f"b{self.order[-1]}"), vectors * width
-        body = self._main_loop(block, minimum(block + step, covered), width, sums)
+        body = self._main_loop(block, minimum(block + step, covered), width, sums, in_parts)
         return Loop(block, 0, covered, step, [*body, *map(Spill, sums)])
 
     def _is_ragged(self, axis: int) -> bool:

@@ -23,6 +23,7 @@ from .ir import (
     Close,
     Contraction,
     Cuts,
+    Either,
     Finish,
     Fold,
     Local,
@@ -67,6 +68,8 @@ def _node(node: Node, nest: Nest | None) -> list[str]:
             return _block(f"nest {' x '.join(map(str, node.sizes)) or 'of one element'}", _lines(node.nodes, node))
         case Parallel():
             return _block(f"parallel chunk in 0..{node.count!s}", _lines(node.body))
+        case Either(size, limit, few, many):
+            return [*_block(f"if {size!s} <= {limit}", _lines(few)), *_block("else", _lines(many))]
         case Local():
             return [f"local {node.pointer}: {node.nbytes!s} bytes"]
         case Loop():
@@ -90,8 +93,8 @@ def _inside(node: Node, nest: Nest) -> list[str]:
     match node:
         case Row():
             return []
-        case Vector(at, width, piece):
-            return _block(f"vector {at} x{width}", _body(nest, at, piece))
+        case Vector(at, width, piece, stop):
+            return _block(f"vector {at} x{width}{'' if stop is None else f' before {stop!s}'}", _body(nest, at, piece))
         case Square(side, inputs):
             transposed = ", ".join(nest.inputs[k].pointer for k in inputs)
             return _block(f"square {side} x {side} transposing {transposed}", _body(nest, 0, 0))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from adjit.ir.expr import Atom, Expr, Quotient, SmallerOf, Symbol, Symbolic, Var, minimum
-from adjit.ir.ops.reduce import Reduce
 from adjit.ir.records import replace
 from adjit.ir.types import F64, I64, DType
 
@@ -18,7 +17,9 @@ from ..interrupts import stopping
 from ..kernels.emitter import VectorEmitter
 from ..llvm import counted, memory
 from ..llvm.lanes import Reg, Text
+from ..llvm.words import Truth, branch
 from . import nans
+from .folds import folded
 from .ir import (
     CHUNK,
     CHUNKS,
@@ -30,6 +31,7 @@ from .ir import (
     Chunk,
     Close,
     Contraction,
+    Either,
     Finish,
     Fold,
     Local,
@@ -85,6 +87,8 @@ class Renderer:
                     self.parallel(node)
                 case Local():
                     self.local(node)
+                case Either():
+                    self.either(node)
                 case _:
                     raise TypeError(f"a {type(node).__name__} outside of a nest")
 
@@ -106,6 +110,17 @@ class Renderer:
             self.known[loop.variable] = counter.index
             self.all(loop.body)
         self.known, self.addresses = around, addresses
+
+    def either(self, node: Either) -> None:
+        """What one of the branches computes on its way is not known behind it."""
+
+        def apart(nodes: list[Node]) -> None:
+            around, addresses = dict(self.known), dict(self.addresses)
+            self.all(nodes)
+            self.known, self.addresses = around, addresses
+
+        is_small = Truth(self.text, self.text.define(f"icmp sle i64 {self.spell(node.size)}, {node.limit}"))
+        branch(is_small, lambda: apart(node.few), lambda: apart(node.many))
 
     def call(self, call: Call) -> None:
         self.text.declares.add(f"declare void @{call.routine}({', '.join(type for type, _ in call.arguments)})")
@@ -337,6 +352,7 @@ class _NestRenderer:
     def vector(self, vector: Vector) -> None:
         """Emit the body once, for the elements of a vector."""
         text, width, index = self.text, vector.width, self.around.spell(vector.at)
+        mask = None if vector.stop is None else memory.lanes_before(text, index, self.around.spell(vector.stop), width)
         nest, emit = self.nest, VectorEmitter(text, width, lambda axis, w: self._position(axis, w, index))
         loaded: dict[int, Reg] = {}
         late: list[tuple[Access, Reg]] = []
@@ -347,37 +363,48 @@ class _NestRenderer:
             if k in self.given:
                 return self.given[k]
             if k not in loaded:
-                loaded[k] = self._load(nest.inputs[k], index, width)
+                loaded[k] = self._load(nest.inputs[k], index, width, mask)
             return loaded[k]
 
         def put(k: int, value: Reg) -> None:
             if k in nest.aliased:
                 late.append((nest.outputs[k], value))
             else:
-                self._store(nest.outputs[k], value, index, width)
+                self._store(nest.outputs[k], value, index, width, mask)
 
         def reduce(k: int, value: Reg) -> None:
             r, key = nest.reductions[k], (k, vector.piece)
+            in_memory = self.inner_axis is not None and self.inner_axis not in r.axes
+            if mask is not None and (key in self.carried or not in_memory):
+                value = emit.select(mask, value, self._identity(k, emit))
             if key in self.watches:
                 self.watches[key].see(value)
                 self.sums[key] = r.op.combine_numbers(emit, self.carried[key], value)
             elif key in self.carried:
                 self.sums[key] = r.op.combine(emit, self.carried[key], value)
-            elif self.inner_axis is not None and self.inner_axis not in r.axes:
-                before = self._load(r.output, index, width)
-                self._store(r.output, r.op.combine(emit, before, value), index, width)
+            elif in_memory:
+                before = self._load(r.output, index, width, mask)
+                self._store(r.output, r.op.combine(emit, before, value), index, width, mask)
             else:
                 self.sums[key] = value
 
         nest.body(Chunk(emit, load, put, reduce))
         for access, value in late:
-            self._store(access, value, index, width)
+            self._store(access, value, index, width, mask)
 
-    def _load(self, access: Access, index: str, width: int) -> Reg:
-        return memory.load(self.text, self._row_pointer(access), access.dtype, *self._along(access, index), width)
+    def _load(self, access: Access, index: str, width: int, mask: Reg | None = None) -> Reg:
+        """Some elements along the row; with a mask, they are contiguous, and zeros in the other lanes."""
+        pointer = self._row_pointer(access)
+        if mask is not None:
+            return memory.load_lanes(self.text, pointer, access.dtype, index, width, mask)
+        return memory.load(self.text, pointer, access.dtype, *self._along(access, index), width)
 
-    def _store(self, access: Access, value: Reg, index: str, width: int) -> None:
-        memory.store(self.text, self._row_pointer(access), value, *self._along(access, index), width)
+    def _store(self, access: Access, value: Reg, index: str, width: int, mask: Reg | None = None) -> None:
+        pointer = self._row_pointer(access)
+        if mask is not None:
+            memory.store_lanes(self.text, pointer, value, index, width, mask)
+        else:
+            memory.store(self.text, pointer, value, *self._along(access, index), width)
 
     def _along(self, access: Access, index: str) -> tuple[str, int]:
         """An index along the row and its stride; a stride that is not a number is multiplied here, and only single elements have one."""
@@ -403,7 +430,7 @@ class _NestRenderer:
     def fold(self, fold: Fold) -> None:
         for k in fold.reductions:
             op = self.nest.reductions[k].op
-            one = _folded(self.text, op, self.sums[k, 0], fold.width)
+            one = folded(self.text, op, self.sums[k, 0], fold.width)
             self.totals[k] = op.combine(VectorEmitter(self.text), self.totals[k], one) if k in self.totals else one
 
     def open(self, node: Open) -> None:
@@ -438,7 +465,7 @@ class _NestRenderer:
         memory.store(self.text, pointer, total, "0", 1, 1)
 
     def merge(self, node: Merge) -> None:
-        r, (at, width, piece) = self.nest.reductions[node.reduction], node.vector
+        r, (at, width, piece, _) = self.nest.reductions[node.reduction], node.vector
         index, emit = self.around.spell(at), VectorEmitter(self.text, width)
         total = r.op.combine(emit, self._load(r.output, index, width), self.sums[node.reduction, piece])
         self._store(r.output, total, index, width)
@@ -453,30 +480,6 @@ RENDERED: dict[type, Callable[[_NestRenderer, Any], None]] = {
 
 def slot_dtype(r: Reduction) -> DType:
     return F64 if r.op.rounds(r.output.dtype) else r.output.dtype
-
-
-def _folded(text: Text, op: Reduce, value: Reg, width: int) -> Reg:
-    """Combine all lanes: by halves first, then the remaining odd width one by one."""
-    while width > 1 and width % 2 == 0:
-        half = width // 2
-        vector = VectorEmitter(text, width).type(value.dtype)
-        take = f"shufflevector {vector} {value.name}, {vector} poison, <{half} x i32>"
-        low, high = (Reg(text.define(f"{take} <{_lanes(first, half)}>"), value.dtype) for first in (0, half))
-        if half == 1:
-            scalar = VectorEmitter(text).type(value.dtype)
-            low, high = (Reg(text.define(f"extractelement <1 x {scalar}> {r.name}, i64 0"), r.dtype) for r in (low, high))
-        value, width = op.combine(VectorEmitter(text, half), low, high), half
-    if width > 1:
-        vector = VectorEmitter(text, width).type(value.dtype)
-        lanes = [Reg(text.define(f"extractelement {vector} {value.name}, i64 {k}"), value.dtype) for k in range(width)]
-        value = lanes[0]
-        for lane in lanes[1:]:
-            value = op.combine(VectorEmitter(text), value, lane)
-    return value
-
-
-def _lanes(first: int, count: int) -> str:
-    return ", ".join(f"i32 {k}" for k in range(first, first + count))
 
 
 def _usual_trips(loop: Loop) -> int | None:

@@ -10,7 +10,6 @@ The target may overlap itself too when products are added to it: a tile adds one
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from ..kernels.window import Strided
 
 VECTORS = 2  # per row of a tile; the last tile may have three
-NEAREST = 1 << 14  # bytes of a factor that stays in the first-level cache
 LISTED = 4  # tiles up to which they are unrolled, if a tile has rows along two axes
 SCATTERED = 4  # rows of a tile at most whose vectors are not contiguous in the target: storing these takes much code
 TARGET = len(Factor)  # index of the first member of the target among the operands
@@ -229,15 +227,10 @@ class _Plan:
     def _along_any(self, label: str, line: Rows, height: int, widths: list[int]) -> list[Node]:
         """The same for a size that is known only at run time, when it is cut into tiles of some of these heights."""
         axis, bodies = self.axes.index(label), dict[int, list[Node]]()
-        rest = min(height, cuts.NEAR_REST if self._is_near() else cuts.REST)
+        rest = min(height, cuts.REST)
         for rows in cuts.heights(height, rest):
             bodies[rows] = [self._repeated(label, line, rows, widths)]
         return [Cuts(index_of(axis), self.sizes[label], axis, rest, bodies)]
-
-    def _is_near(self) -> bool:
-        """Whether the vectors that all rows share stay in the first-level cache."""
-        shared = [hint_of(size) for label, size in self.sizes.items() if self.strides[Factor.VECTOR][label]]
-        return math.prod(shared) * self.dtype.itemsize <= NEAREST
 
     def _repeated(self, label: str, line: Rows, length: int, widths: list[int]) -> Tile:
         return self._tile([{**r, label: j} for j in range(length) for r in line], widths)

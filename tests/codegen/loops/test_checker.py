@@ -17,6 +17,7 @@ from adjit.codegen.loops.ir import (
     Call,
     Close,
     Contraction,
+    Either,
     Finish,
     Fold,
     Loop,
@@ -106,6 +107,9 @@ def lists(nodes: list[Node]) -> Iterator[list[Node]]:
             yield from lists(node.body)
         elif isinstance(node, Nest | Contraction):
             yield from lists(node.nodes)
+        elif isinstance(node, Either):
+            yield from lists(node.few)
+            yield from lists(node.many)
 
 
 def loop_mutations(loop: Loop) -> Iterator[Loop]:
@@ -129,6 +133,10 @@ def vector_mutations(vector: Vector) -> Iterator[Vector]:
     yield vector._replace(at=variable("nowhere"))
     yield vector._replace(width=vector.width + 1)
     yield vector._replace(width=0)
+    if vector.stop is not None:
+        yield vector._replace(stop=None)
+        yield vector._replace(stop=vector.stop + 1)
+        yield vector._replace(stop=vector.stop - 1)
 
 
 def tile_mutations(tile: Tile) -> Iterator[Tile]:
@@ -231,6 +239,8 @@ def mutations(program: LoopProgram) -> Iterator[tuple[str, LoopProgram]]:
                     changed = [*nest_mutations(node), *access_mutations(node, program.extents)]
                 case Parallel():
                     changed = [replace(node, rows=node.rows + 1), replace(node, total=node.total + node.rows)]
+                case Either():
+                    changed = [node._replace(few=[]), node._replace(many=node.many * 2)]
                 case Square():
                     changed = [node._replace(side=node.side * 2)]
                 case Fold():

@@ -18,10 +18,11 @@ from adjit.codegen.loops.nest import NestPlan, NestSpec
 from adjit.codegen.loops.renderer import render
 from adjit.ir.errors import VerifyError
 from adjit.ir.expr import Expr, variable
-from adjit.ir.ops.reduce import Max, Reduce, Sum
-from adjit.ir.types import F32, F64
+from adjit.ir.ops.reduce import AllTrue, Max, Reduce, Sum
+from adjit.ir.types import BOOL, F32, F64, I64, DType
 
 N, T = variable("N"), variable("T")
+I16 = np.dtype("i2")
 SIZES = [1, 2, 3, 7, 8, 31, 64, 100, 1000, 5003]
 
 
@@ -65,6 +66,42 @@ def test_a_map_over_one_axis() -> None:
         x, y = np.arange(float(n)), np.zeros(n + 1)
         f(x, y, n, 0)
         np.testing.assert_array_equal(y, [*(2 * x), 0.0])
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+@pytest.mark.parametrize("dtype", [F32, F64, BOOL, I16], ids=str)
+def test_the_last_vector_of_a_row_ends_with_it(vector_bytes: int, dtype: DType) -> None:
+    """Rows of one more element than is computed: what follows is as before."""
+    spec = NestSpec((N, T), [Access("%x", (T + 1, 1), dtype)], [Access("%y", (T + 1, 1), dtype)], [], lambda c: c.put(0, c.load(0)), 50)
+    plan = NestPlan(vector_bytes, spec)
+    bytes_ = (N * T + N) * dtype.itemsize
+    f = compiled(LoopProgram(plan.nodes(), {"%x": Extent(0, bytes_), "%y": Extent(0, bytes_)}), "x", "y")
+    for t in (0, *SIZES[:8]):
+        x = np.random.default_rng(t).integers(0, 2, (5, t + 1)).astype(dtype)
+        y = np.full_like(x, True if dtype == BOOL else 7)
+        want = np.concatenate([x[:, :t], y[:, t:]], 1)
+        f(x, y, 5, t)
+        np.testing.assert_array_equal(y, want)
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+@pytest.mark.parametrize(("dtype", "op"), [(F32, Sum), (F64, Sum), (F32, Max), (I64, Max), (BOOL, AllTrue)], ids=str)
+@pytest.mark.parametrize("ops", [1, 50])
+def test_lanes_behind_the_end_do_not_count(vector_bytes: int, dtype: DType, op: type[Reduce], ops: int) -> None:
+    """Reductions of short rows, of those that are longer than a block, and NaN in the last element."""
+    reduction = Reduction(op((1,)), (1,), Access("%y", (1, 0), dtype))
+    spec = NestSpec((N, T), [Access("%x", (T, 1), dtype)], [], [reduction], total, ops)
+    extents = {"%x": Extent(0, N * T * dtype.itemsize), "%y": Extent(0, N * dtype.itemsize)}
+    f = compiled(LoopProgram(NestPlan(vector_bytes, spec).nodes(), extents), "x", "y")
+    reduce: Any = {Sum: np.sum, Max: np.max, AllTrue: np.all}[op]
+    for t in (*SIZES, 2049, 20_001):
+        x = np.random.default_rng(t).standard_normal((3, t))
+        x = np.ones((3, t), bool) if dtype == BOOL else (-np.abs(10 * x) - 1).astype(dtype)
+        if dtype.kind == "f":
+            x[-1, -1] = np.nan
+        y = np.zeros(3, dtype)
+        f(x, y, 3, t)
+        np.testing.assert_allclose(y, reduce(x, 1), rtol=1e-5 if dtype == F32 else 1e-12)
 
 
 def test_a_map_over_rows_and_with_strides() -> None:

@@ -84,6 +84,8 @@ class Native:
             for t, is_fixed in zip(self.result_types, fixed, strict=True)
         ]
         self._count = image.buffer_count
+        self._varies = not all(fixed)
+        self._table = ctypes.c_void_p * (self._count + len(self.symbols) + 2)
 
     @property
     def llvm(self) -> str:
@@ -117,24 +119,25 @@ class Native:
     def _call_sized(self, arrays: Sequence[Array]) -> list[Array]:
         """A call of code for all sizes: the table of buffers continues with the sizes, and the capacity of the arena."""
         sizes = [arrays[param].shape[axis] for param, axis in self._axes]
-        shapes = iter(self._sized(*sizes))
+        shapes = iter(self._sized(*sizes)) if self._varies else iter(())
         results = [
             any_sized(t.dtype, pool, *next(shapes)) if not is_fixed else np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool)
             for t, is_fixed, pool in self._results
         ]
-        buffers = [a.__array_interface__["data"][0] for a in (*arrays, *results)]
-        if len(buffers) != self._count:
+        if len(arrays) + len(results) != self._count:
             raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
-        error = (ctypes.c_int64 * signals.RECORD_WORDS)()
         try:
             arena = self._arenas.pop()
         except IndexError:
             arena = self.new_arena()
+        table = self._table(*[a.__array_interface__["data"][0] for a in (*arrays, *results)], *sizes, arena.nbytes)
+        error = (ctypes.c_int64 * signals.RECORD_WORDS)()
         try:
-            code = self._run_sized(buffers, sizes, arena, error)
+            code = self._main(table, arena.__array_interface__["data"][0], error)
             if code == TOO_SMALL:
                 arena = self._grown(arena, sizes)
-                code = self._run_sized(buffers, sizes, arena, error, checked=True)
+                table[-2], table[-1] = arena.nbytes, 1  # it is large enough
+                code = self._main(table, arena.__array_interface__["data"][0], error)
         finally:
             self._arenas.append(arena)
         if code:
@@ -152,14 +155,6 @@ class Native:
             given = ", ".join(f"{symbol.name} = {size}" for symbol, size in zip(self.symbols, sizes, strict=True))
             raise MemoryError(f"@{self.name} would need {need:.3g} bytes of memory for {given}")
         return arena if need <= arena.nbytes else self.new_arena(max(need, min(need * 3 // 2, need + HUGE)))
-
-    def _run_sized(
-        self, buffers: list[int], sizes: list[int], arena: Array, error: ctypes.Array[ctypes.c_int64], checked: bool = False
-    ) -> int:
-        words = [*buffers, *sizes, arena.nbytes, int(checked)]
-        table = (ctypes.c_void_p * len(words))(*words)
-        code: int = self._main(table, arena.__array_interface__["data"][0], error)
-        return code
 
     def taken_arena(self, more_than: int) -> Array | None:
         """Return the arena that a call through Python used last, for the caller to keep, if it has more bytes than that."""

@@ -70,6 +70,9 @@ class Recording:
                 self.symbols.limit(atom.name, low=-(expr.constant // factor))
             else:
                 self.symbols.limit(atom.name, high=expr.constant // -factor)
+            symbol = self.symbols.table[atom.name]
+            if symbol.low == symbol.high:  # such as after a loop of Python's that goes on while a counter is less than the size
+                self.pin(expr, f"{expr_text(expr)} {relation} 0 is decided", is_decision=True)
         elif not any((g.expr, g.relation) == (expr, relation) for g in self.guards):
             self.guards.append(guard)
 

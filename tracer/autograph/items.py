@@ -63,7 +63,7 @@ class Stream(Items):
     def __next__(self) -> Any:
         if not isinstance(self.length, int):
             super().__iter__()  # raises
-        if self.at >= len(self):
+        if self.at >= self.length:
             raise StopIteration
         self.at += 1
         return self.item(self.at - 1)
@@ -73,10 +73,10 @@ class Stream(Items):
 
     def rest(self) -> Items:
         """Return all remaining items and mark them as taken."""
-        first, self.at = self.at, len(self) if isinstance(self.length, int) else 0
+        first, self.at = self.at, self.length if isinstance(self.length, int) else 0  # not `len`, which needs the value of a size
         if not first:
             return Items(self.length, self.item, self.rolled, self.checkpoint, self.most)
-        return Items(len(self) - first, lambda k: self.item(k + first), self.rolled, self.checkpoint)
+        return Items(self.length - first, lambda k: self.item(k + first), self.rolled, self.checkpoint)
 
 
 def range(*bounds: Any, checkpoint: str | int = "none") -> Any:

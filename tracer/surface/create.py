@@ -16,7 +16,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.types import F64, as_dtype, as_size, float_dtype
 
-from ..convert import arithmetic, numbers, present, rows_joined, to_operand, to_operands
+from ..convert import arithmetic, as_float, numbers, present, rows_joined, to_operand, to_operands
 from .shapes import moveaxis
 
 
@@ -145,13 +145,13 @@ def linspace(
     ends = numbers(start, stop)
     dtype_of_points = float_dtype(common_dtype(*ends))
     first, last = (ops.cast(to_operand(x), dtype_of_points) for x in ends)
-    step = (last - first) / float(max(intervals, 1))
+    step = (last - first) / as_float(max(intervals, 1))
     first, step = first + 0.0 * step, step + 0.0 * first  # broadcast both to one shape
     counter = ops.cast(ops.iota((num, *(1 for _ in step.shape)), 0), first.dtype)
     out = first + counter * step
     if endpoint and num > 1:
         # the last point is exactly `stop`, without rounding error
-        is_last = ops.equal(counter, float(num - 1))
+        is_last = ops.equal(counter, as_float(num - 1))
         out = ops.where(is_last, last, out)
     if dtype is not None:
         out = ops.cast(ops.floor(out) if as_dtype(dtype).kind in "iu" else out, as_dtype(dtype))

@@ -10,7 +10,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, OutOfBoundsError, ShapeError, UnsupportedError
-from adjit.ir.operand import Concrete, Operand, as_operand
+from adjit.ir.operand import Concrete, Operand, as_arithmetic, as_operand
 from adjit.ir.ops.maps import checked_scalar
 from adjit.ir.records import NamedTuple
 from adjit.ir.types import BOOL, C64, C128, I64, normalize_axis
@@ -156,7 +156,7 @@ def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> 
     if last == 0:
         inner = pick(fp, 0) + 0.0 * x
     else:
-        at = ops.clip(searchsorted(xp, ops.stop_gradient(x), side="right") - 1, 0, last - 1)
+        at = ops.clip(searchsorted(xp, ops.stop_gradient(x), side="right") - 1, 0, as_arithmetic(last - 1))
         x0, x1, f0, f1 = pick(xp, at), pick(xp, at + 1), pick(fp, at), pick(fp, at + 1)
         inner = f0 + (f1 - f0) / (x1 - x0) * (x - x0)
     low = pick(fp, 0) if left is None else left

@@ -12,7 +12,8 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.found_sizes import found_size
-from adjit.ir.operand import Concrete, Operand
+from adjit.ir.operand import Concrete, Operand, as_arithmetic, as_operand
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import BOOL, C128, F64, I64, as_dtype, kept_shape, normalize_axes
 
 from ..convert import as_float, pick, present, to_operand, to_operands
@@ -36,7 +37,11 @@ def median(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
     x = floating(to_operand(x))
     ordered = sorted_lines(x, axis, "median")
     n = ordered.shape[-1]
-    middle = 0.5 * (item(ordered, (n - 1) // 2) + item(ordered, n // 2)) if n % 2 == 0 else item(ordered, n // 2)
+    low, high = item(ordered, (n - 1) // 2), item(ordered, n // 2)
+    if is_symbolic(n):  # no decision, which would fix the size
+        middle = ops.where(ops.equal(as_operand(n % 2), 0), 0.5 * (low + high), high)
+    else:
+        middle = 0.5 * (low + high) if n % 2 == 0 else high
     return restored(or_nan(middle, item(ordered, n - 1)), x, axis, keepdims)
 
 
@@ -55,9 +60,9 @@ def quantile(x: Any, q: Any, /, axis: Any = None, keepdims: bool = False, method
     ordered = sorted_lines(x, axis, "quantile")
     n = ordered.shape[-1]
     first = ops.transpose(ordered, (ordered.ndim - 1, *range(ordered.ndim - 1)))
-    place = ops.cast(q, F64 if q.dtype == F64 and q.ndim else x.dtype) * float(n - 1)
+    place = ops.cast(q, F64 if q.dtype == F64 and q.ndim else x.dtype) * as_float(n - 1)
     below = ops.floor(ops.stop_gradient(place))
-    low, high = (pick(first, ops.cast(ops.clip(at, 0, n - 1), I64)) for at in (below, below + 1))
+    low, high = (pick(first, ops.cast(ops.clip(at, 0, as_arithmetic(n - 1)), I64)) for at in (below, below + 1))
     part = ops.reshape(place - below, (*q.shape, *(1 for _ in range(ordered.ndim - 1))))
     gap = high - low
     between = ops.where(ops.less(part, 0.5), low + gap * part, high - gap * (1 - part))
@@ -342,7 +347,8 @@ def cov(x: Any, /, y: Any = None, rowvar: bool = True, bias: bool = False, ddof:
     rows = concatenate([ops.reshape(v, (1, -1)) if v.ndim < 2 else v if rowvar else ops.transpose(v, (1, 0)) for v in given], 0)
     number = rows.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
     centred = rows - mean(rows, 1, keepdims=True)
-    out = ops.matmul(centred, ops.conj(ops.transpose(centred, (1, 0)))) / float(builtins.max(number, 0))
+    divisor = builtins.max(number, 0)
+    out = ops.matmul(centred, ops.conj(ops.transpose(centred, (1, 0)))) / (as_float(divisor) if isinstance(divisor, int) else divisor)
     return ops.reshape(out, ()) if out.type.size == 1 else out
 
 

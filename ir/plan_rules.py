@@ -29,6 +29,7 @@ from .ops.create import Constant
 from .ops.maps import Map
 from .ops.shape import Pad
 from .plan import ALIGNMENT, STACK_BYTES, BufferView, Place, Plan
+from .printer import print_name
 from .records import NamedTuple
 from .sizes import at_least, maximum, minimum
 from .types import StackType
@@ -66,6 +67,9 @@ class _PlanRules:
         self.late: list[Piece] = []  # what is written at the end of blocks
         self.early: dict[int, int] = {}  # carries that change -> the time until which the body reads the old value
         self.last_raise = -1
+
+    def named(self, value: Operand) -> str:
+        return f"{print_name(self.func, value)}: {value.type}"
 
     def check(self) -> None:
         func = self.func
@@ -210,13 +214,13 @@ class _PlanRules:
     def window(self, value: Operand, stmt: Stmt | None) -> BufferView:
         window = self.plan.windows.get(id(value))
         if window is None:
-            self.fail(f"{value!r} has no place", stmt)
+            self.fail(f"{self.named(value)} has no place", stmt)
         root, layout = window
         place = self.plan.places.get(id(root))
         if place is None and id(root) not in self.plan.rows:
-            self.fail(f"{value!r} lies in {root!r}, which has no place", stmt)
+            self.fail(f"{self.named(value)} lies in {self.named(root)}, which has no place", stmt)
         if len(layout.strides) != value.type.rank or root.type.dtype != value.type.dtype:
-            self.fail(f"{value!r} does not fit the memory of {root!r}", stmt)
+            self.fail(f"{self.named(value)} does not fit the memory of {self.named(root)}", stmt)
         if (place is None or place.kind != "view") and value.type.size and not isinstance(value.type, StackType):
             steps = [s * (n - 1) for s, n in zip(layout.strides, value.type.shape, strict=True)]
             try:
@@ -224,7 +228,7 @@ class _PlanRules:
             except NotGeneral:  # the direction of a view is not proven for all sizes
                 return window
             if at_least(-1, low) or at_least(high, root.type.size):
-                self.fail(f"{value!r} reaches from element {low} to {high} of {root!r}", stmt)
+                self.fail(f"{self.named(value)} reaches from element {low} to {high} of {self.named(root)}", stmt)
         return window
 
     def buffer(self, root: Value, place: Place | None, stmt: Stmt | None) -> None:
@@ -233,18 +237,18 @@ class _PlanRules:
         nbytes = size_of(root)
         if place.kind == "arena":
             if place.index % ALIGNMENT:
-                self.fail(f"{root!r} lies at {place}, which is not a multiple of {ALIGNMENT}", stmt)
+                self.fail(f"{self.named(root)} lies at {place}, which is not a multiple of {ALIGNMENT}", stmt)
             if place.index + nbytes > self.plan.arena_bytes:
-                self.fail(f"{root!r} lies at {place}, and the arena ends at {self.plan.arena_bytes}", stmt)
+                self.fail(f"{self.named(root)} lies at {place}, and the arena ends at {self.plan.arena_bytes}", stmt)
         elif place.kind == "sized":
             if place.index >= len(self.plan.sized) or not at_least(self.plan.sized[place.index], nbytes):
-                self.fail(f"{root!r} lies at {place}, which is too small for it", stmt)
+                self.fail(f"{self.named(root)} lies at {place}, which is too small for it", stmt)
         elif place.kind in ("param", "result"):
             owners = self.func.params if place.kind == "param" else self.func.results
             if place.index >= len(owners) or not at_least(owners[place.index].type.nbytes, nbytes):
-                self.fail(f"{root!r} lies at {place}, which is too small for it", stmt)
+                self.fail(f"{self.named(root)} lies at {place}, which is too small for it", stmt)
         elif place.kind == "constant" and (stmt is None or not isinstance(stmt.op, Constant)):
-            self.fail(f"{root!r} lies at {place}, but is not a constant", stmt)
+            self.fail(f"{self.named(root)} lies at {place}, but is not a constant", stmt)
 
     # ---- lifetimes
 
@@ -285,12 +289,12 @@ class _PlanRules:
         param = self.func.params[place.index]
         new = updated.get(id(param))
         if new is None:
-            self.fail(f"{piece.root!r} is written to {place}, which is not updated", piece.stmt)
+            self.fail(f"{self.named(piece.root)} is written to {place}, which is not updated", piece.stmt)
         final = self.root(new)
         if final is None or self.plan.places.get(id(final)) != place:
-            self.fail(f"{piece.root!r} is written to {place}, and the update comes from elsewhere", piece.stmt)
+            self.fail(f"{self.named(piece.root)} is written to {place}, and the update comes from elsewhere", piece.stmt)
         if piece.start <= self.last_raise:
-            self.fail(f"{piece.root!r} is written to {place} before a statement that may raise", piece.stmt)
+            self.fail(f"{self.named(piece.root)} is written to {place} before a statement that may raise", piece.stmt)
 
     def sweep(self, items: list[tuple[int, int, Piece]]) -> None:
         alive: list[tuple[int, int, Piece]] = []
@@ -298,7 +302,7 @@ class _PlanRules:
             alive = [item for item in alive if item[2].end >= piece.start - 1]
             for start, stop, other in alive:
                 if start < high and low < stop and other.root is not piece.root and not self.follows(piece, other):
-                    self.fail(f"{piece.root!r} is written over {other.root!r}, which is still read", piece.stmt)
+                    self.fail(f"{self.named(piece.root)} is written over {self.named(other.root)}, which is still read", piece.stmt)
             alive.append((low, high, piece))
 
     def follows(self, piece: Piece, other: Piece) -> bool:

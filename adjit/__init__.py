@@ -66,11 +66,12 @@ from adjit.tracer.surface.indexing import (
     take, take_along_axis, top_k, trace, tril, triu, unravel_index,
 )  # fmt: skip
 from adjit.tracer.surface.linalg import matrix_power
+from adjit.tracer.surface.norms import norm
 from adjit.tracer.surface.padding import pad
 from adjit.tracer.surface.products import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
 from adjit.tracer.surface.reductions import (
     all, allclose, any, argmax, argmin, array_equal, count_nonzero, cumprod, cumsum, log_softmax, logsumexp, max, mean, min,
-    nanmax, nanmean, nanmin, nansum, norm, prod, ptp, softmax, std, sum, var,
+    nanmax, nanmean, nanmin, nansum, prod, ptp, softmax, std, sum, var,
 )  # fmt: skip
 from adjit.tracer.surface.shapes import (
     array_split, atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, column_stack, concatenate, dstack, expand_dims, flip,
@@ -109,8 +110,8 @@ if _TYPE_CHECKING:
     from adjit.tracer.surface.polynomials import convolve, correlate, poly, polyadd, polydiv, polymul, polysub, polyval, roots
     from adjit.tracer.surface.segments import segment_max, segment_mean, segment_min, segment_prod, segment_sum
     from adjit.tracer.surface.sets import (
-        argwhere, compress, extract, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
-        unique_inverse, unique_values,
+        argwhere, compress, extract, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, trim_zeros, union1d, unique, unique_all,
+        unique_counts, unique_inverse, unique_values,
     )  # fmt: skip
     from adjit.tracer.surface.statistics import (
         average, bincount, corrcoef, cov, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd, median, nanargmax, nanargmin,
@@ -158,8 +159,8 @@ _LATE = {
         "images": "avg_pool conv1d conv2d conv3d conv_transpose max_pool",
         "segments": "segment_max segment_mean segment_min segment_prod segment_sum",
         "polynomials": "convolve correlate poly polyadd polydiv polymul polysub polyval roots",
-        "sets": """argwhere compress extract flatnonzero intersect1d nonzero setdiff1d setxor1d union1d unique unique_all unique_counts
-            unique_inverse unique_values""",
+        "sets": """argwhere compress extract flatnonzero intersect1d nonzero setdiff1d setxor1d trim_zeros union1d unique unique_all
+            unique_counts unique_inverse unique_values""",
         "trees": "ravel_pytree tree_flatten tree_leaves tree_structure tree_unflatten",
         "updates": "apply_along_axis apply_over_axes fill_diagonal place put put_along_axis putmask",
     }.items() for name in names.split()},
@@ -233,7 +234,7 @@ __all__ = [
     "apply_along_axis", "apply_over_axes", "argwhere", "bitwise_count", "extract", "fill_diagonal", "flatnonzero", "frexp", "gcd", "i0",
     "intersect1d",
     "lcm", "ldexp", "nextafter", "nonzero", "packbits", "place", "poly", "polyadd", "polydiv", "polymul", "polysub", "roots", "put",
-    "put_along_axis", "putmask", "ravel_multi_index", "setdiff1d", "setxor1d", "spacing", "union1d", "unique", "unique_all",
+    "put_along_axis", "putmask", "ravel_multi_index", "setdiff1d", "setxor1d", "spacing", "trim_zeros", "union1d", "unique", "unique_all",
     "unique_counts", "unique_inverse", "unique_values", "unpackbits",
     # other names of the array API standard
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "bool",

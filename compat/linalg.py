@@ -10,7 +10,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.ir.ops.complex import conj, real
-from adjit.tracer.surface import create, indexing, padding, reductions, shapes
+from adjit.tracer.surface import create, indexing, norms, padding, shapes
 from adjit.tracer.surface import einsum as _einsum
 from adjit.tracer.surface import linalg as _linalg
 
@@ -85,9 +85,9 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool =
     x = convert_to_tensor(tensor)
     kind = None if ord == "euclidean" else ord
     if axis is None:
-        flat = ops.cast(reductions.norm(ops.reshape(x, (-1,)), None if kind == "fro" else kind), x.type.dtype)
+        flat = ops.cast(norms.norm(ops.reshape(x, (-1,)), None if kind == "fro" else kind), x.type.dtype)
         return ops.reshape(flat, (1,) * len(x.type.shape)) if keepdims else flat
-    return ops.cast(reductions.norm(x, kind, axes_of(axis), keepdims), x.type.dtype)
+    return ops.cast(norms.norm(x, kind, axes_of(axis), keepdims), x.type.dtype)
 
 
 @public

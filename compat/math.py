@@ -10,7 +10,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import BOOL, I64, real_dtype
-from adjit.tracer.surface import elementwise, indexing, reductions
+from adjit.tracer.surface import elementwise, indexing, norms, reductions
 
 from .dtypes import as_dtype, int32, int64
 from .errors import InvalidDType, InvalidShape, missing, out_of_scope
@@ -134,7 +134,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
     """t, scaled so that its norm is at most `clip_norm`."""
     x = floating("clip_by_norm", t)
-    size = reductions.norm(x, axis=axes_of(axes), keepdims=True) if axes is not None else reductions.norm(ops.reshape(x, (-1,)))
+    size = norms.norm(x, axis=axes_of(axes), keepdims=True) if axes is not None else norms.norm(ops.reshape(x, (-1,)))
     bound = convert_to_tensor(clip_norm, dtype_hint=x.dtype)
     return x * bound / ops.maximum(size, ops.broadcast_to(bound, size.type.shape))
 

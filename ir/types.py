@@ -275,14 +275,19 @@ def normalize_axis(axis: Any, rank: int, what: str) -> int:
     return index % rank
 
 
+def listed_axes(axes: Any) -> tuple[Any, ...]:
+    """Axes given as an integer of any type (an array without axes is one) or as a sequence of integers."""
+    return tuple(axes) if isinstance(axes, Iterable) and getattr(axes, "ndim", None) != 0 else (axes,)
+
+
 def normalize_axes(axes: Any, rank: int, what: str) -> tuple[int, ...]:
     """Axes given as None (all), an int or a sequence of ints; sorted, duplicates are refused."""
     if axes is None:
         return tuple(range(rank))
-    items = axes if isinstance(axes, Iterable) else (axes,)
+    items = listed_axes(axes)
     out = tuple(sorted(normalize_axis(a, rank, what) for a in items))
     if len(set(out)) != len(out):
-        raise ShapeError(f"{what}: axis named twice in {tuple(items)}")
+        raise ShapeError(f"{what}: axis named twice in {items}")
     return out
 
 

@@ -27,7 +27,7 @@ ALLOWED = {
     ("ir.ops.sort", "ir.ops.order"): ORDER,
     ("tracer.conversion", "tracer.autograph.convert"): "converted functions convert what they call; loaded by the first conversion",
     ("tracer.surface.linalg", "tracer.surface.spectral"): SPECTRAL,
-    ("tracer.surface.reductions", "tracer.surface.spectral"): SPECTRAL,
+    ("tracer.surface.norms", "tracer.surface.spectral"): SPECTRAL,
     ("codegen.threads.library", "codegen.products.gemm"): "the text of routines that are not on the disk yet",
     ("runtime.inspection", "runtime.explore"): "the page that shows an inspection is loaded when it is asked for",
     ("runtime.random", "runtime.distributions"): "distributions draw random numbers, and are loaded by programs that need them",

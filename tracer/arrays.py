@@ -12,16 +12,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import TraceError, UnsupportedError
+from adjit.ir.errors import DTypeError, TraceError, UnsupportedError
 from adjit.ir.operand import Operand, as_arithmetic
 from adjit.ir.ops.base import Array
 from adjit.ir.tracebacks import trim
-from adjit.ir.types import as_dtype
+from adjit.ir.types import DType, as_dtype
 
 from .convert import array_of_list, present
 from .frames import user_location
 from .in_place import AugmentedAssignment
-from .numpy_table import call_function, call_ufunc, surface
+from .numpy_table import applied, call_function, call_ufunc, surface
 from .slices import as_rows, has_traced_mask, has_traced_slice, key_to_write, taken, with_positions
 from .sparse_products import is_sparse, product, product_from_left
 from .surface import complex_numbers, elementwise, indexing, products, reductions, shapes
@@ -200,11 +200,15 @@ class ArrayMethods(AugmentedAssignment):
     def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
         return reductions.mean(self, axis, dtype, out, keepdims, where=where)
 
-    def var(self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Operand:
-        return reductions.var(self, axis, dtype, out, ddof, keepdims)
+    def var(
+        self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False, **options: Any
+    ) -> Operand:
+        return reductions.var(self, axis, dtype, out, ddof, keepdims, **options)
 
-    def std(self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Operand:
-        return reductions.std(self, axis, dtype, out, ddof, keepdims)
+    def std(
+        self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False, **options: Any
+    ) -> Operand:
+        return reductions.std(self, axis, dtype, out, ddof, keepdims, **options)
 
     def any(self, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
         return reductions.any(self, axis, out, keepdims, where=where)
@@ -252,11 +256,15 @@ class ArrayMethods(AugmentedAssignment):
         reductions.unwritten("take", out)
         return indexing.take(self, indices, axis, mode)
 
-    def argsort(self, axis: int | None = -1) -> Operand:
-        return indexing.argsort(self, axis)
+    def argsort(self, axis: int | None = -1, kind: Any = None, order: None = None, *, stable: bool | None = None) -> Operand:
+        return applied(  # type: ignore[no-any-return]
+            np.argsort, indexing.argsort, (self, axis), {"kind": kind, "order": order, "stable": stable}
+        )
 
-    def argpartition(self, kth: Any, axis: int | None = -1) -> Operand:
-        return indexing.argpartition(self, kth, axis)
+    def argpartition(self, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None) -> Operand:
+        return applied(  # type: ignore[no-any-return]
+            np.argpartition, indexing.argpartition, (self, kth, axis), {"kind": kind, "order": order}
+        )
 
     def choose(self, choices: Any, out: None = None, mode: str = "raise") -> Operand:
         reductions.unwritten("choose", out)
@@ -269,16 +277,16 @@ class ArrayMethods(AugmentedAssignment):
     def nonzero(self) -> tuple[Operand, ...]:
         return surface("sets").nonzero(self)  # type: ignore[no-any-return]
 
-    def searchsorted(self, v: Any, side: str = "left") -> Operand:
-        return indexing.searchsorted(self, v, side)
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Operand:
+        return indexing.searchsorted(self, v, side, sorter)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
         return indexing.diagonal(self, offset, axis1, axis2)
 
     # ---- elements
 
-    def astype(self, dtype: Any, copy: bool = True) -> Operand:
-        return ops.astype(self, as_dtype(dtype))
+    def astype(self, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Operand:
+        return ops.astype(self, castable(self, dtype, casting))
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Operand:
         reductions.unwritten("clip", out)
@@ -289,13 +297,21 @@ class ArrayMethods(AugmentedAssignment):
         return elementwise.round(self, decimals)
 
     def conj(self) -> Operand:
-        return complex_numbers.conjugate(self) if self.type.is_complex else self
+        return complex_numbers.conjugate(self) if self.type.is_complex else self  # bools stay bools, unlike those of the function
 
     conjugate = conj
 
     def dot(self, other: Any, out: None = None) -> Operand:
         reductions.unwritten("dot", out)
         return products.dot(self, other)
+
+
+def castable(x: Operand, dtype: Any, casting: Any) -> DType:
+    """Return the dtype to cast to, which NumPy's rule `casting` must allow."""
+    target = as_dtype(dtype)
+    if casting != "unsafe" and not np.can_cast(x.type.dtype, target, casting):
+        raise DTypeError(f"{x.type} cannot be cast to {target} according to the rule {casting!r}").at(user_location())
+    return target
 
 
 class At:

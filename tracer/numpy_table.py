@@ -61,7 +61,7 @@ LATE: dict[str, str] = {
         "array_api": "cumulative_sum cumulative_prod",
         "einsum": "einsum einsum_path",
         "sets": """nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values intersect1d union1d setdiff1d
-            setxor1d compress extract""",
+            setxor1d compress extract trim_zeros""",
         "bits": "gcd lcm bitwise_count packbits unpackbits ravel_multi_index frexp ldexp nextafter spacing",
         "polynomials": "convolve correlate poly polyadd polysub polymul polydiv polyval roots",
         "updates": "apply_along_axis apply_over_axes",
@@ -142,7 +142,7 @@ NUMPY.update({
     np.empty_like: create.zeros_like,
     np.where: where,
     np.result_type: result_type,
-    np.linalg.norm: reductions.norm,
+    np.linalg.norm: linalg.norm,
     np.linalg.multi_dot: products.multi_dot,
     np.linalg.matrix_power: linalg.matrix_power,
     np.linalg.vector_norm: linalg.vector_norm,
@@ -194,18 +194,14 @@ REDUCTIONS: dict[np.ufunc, Callable[..., Operand]] = {
 ACCUMULATIONS: dict[np.ufunc, Callable[..., Operand]] = {
     np.add: reductions.cumsum,
     np.multiply: reductions.cumprod,
-    np.maximum: lambda *args, **options: surface("statistics").running_max(*args, **options),
-    np.minimum: lambda *args, **options: surface("statistics").running_min(*args, **options),
 }
 
-_SHAPE = "the shape of its result depends on values, and shapes are static; mask with np.where(condition, a, b) instead"
 _MUTATES = (
     "adjit arrays are immutable; use the function of that name in adjit, or x.at[index].set(value): they give a new array. In a traced "
     "function, as a statement on a variable of the function, it assigns the new array"
 )
 MUTATING = ("put", "copyto", "place", "putmask", "fill_diagonal", "put_along_axis")  # they write to their first argument
 HINTS: dict[str, str] = {
-    "trim_zeros": _SHAPE,
     **dict.fromkeys(MUTATING, _MUTATES),
     "copyto": "adjit arrays are immutable; np.broadcast_to(source, x.shape) or np.where(mask, source, x) gives a new array",
 }
@@ -246,12 +242,15 @@ PARAMETERS: dict[Callable[..., Any], tuple[str, ...]] = {
     np.unravel_index: ("indices", "shape", "order"),
     np.result_type: (),
     np.reshape: ("a", "shape", "order"),
+    np.packbits: ("a", "axis", "bitorder"),
+    np.unpackbits: ("a", "axis", "count", "bitorder"),
+    np.ravel_multi_index: ("multi_index", "dims", "mode", "order"),
 }
 RENAMED = {"newshape": "shape"}  # names of NumPy 2.0
 
 HARMLESS: dict[str, Sequence[Any]] = {
     "out": (None,),
-    "order": ("C", "K", "A", None),
+    "order": ("C", "K", "A", "F", None),
     "subok": (True, False),
     "casting": ("same_kind", "safe", "unsafe", "equiv", "no"),
     "like": (None,),
@@ -260,7 +259,7 @@ HARMLESS: dict[str, Sequence[Any]] = {
     "where": (True,),
     "equal_nan": (False,),
     "sorter": (None,),
-    "kind": (None, "stable", "quicksort", "mergesort", "heapsort"),
+    "kind": (None, "stable", "quicksort", "mergesort", "heapsort", "introselect"),
     "stable": (None, True, False),
     "period": (None,),
     "overwrite_input": (False,),
@@ -303,6 +302,8 @@ def applied(function: Callable[..., Any], ours: Callable[..., Any], args: Sequen
         if name not in rest:
             break
         given.append(rest.pop(name))
+    if len(args) > max(operands, len(names)):
+        refuse(function, f"with {len(args)} arguments that have no names; give those after the first {operands} by name")
     rest.update(zip(names[operands:], args[operands:], strict=False))
     return ours(*given, **accepted(function, code, rest))
 
@@ -351,16 +352,9 @@ def ufunc_by_rule(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: M
         refuse(ufunc, "a NumPy array, given as out= or on the left of +=, cannot store them; write x = x + y instead")
     if method == "reduce":
         return reduced(ufunc, inputs, options)
-    if method == "accumulate":
-        function = ACCUMULATIONS.get(ufunc)
-        if function is None:
-            refuse(ufunc, "with the method .accumulate; np.add, np.multiply, np.maximum and np.minimum have it")
-        if not to_operand(inputs[0]).ndim:
-            raise ShapeError(f"np.{ufunc.__name__}.accumulate: a value without axes; use np.atleast_1d(x)")
-        return function(*inputs[:1], **{"axis": inputs[1] if len(inputs) > 1 else 0, **accepted_ufunc(ufunc, options, ("axis", "dtype"))})
-    ours = rule_for(ufunc)
-    if ours is None:
-        refuse(ufunc)
+    ours = required_rule(ufunc)
+    if method in ("accumulate", "reduceat"):
+        return along_axis(ufunc, method, inputs, accepted_ufunc(ufunc, options, ("axis", "dtype")))
     dtype = accepted_ufunc(ufunc, options, ("dtype",)).get("dtype")
     if method == "outer":
         a, b = (to_operand(x) for x in inputs)
@@ -394,13 +388,32 @@ def dtype_of(x: Any) -> Any:
 
 def reduced(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) -> Operand:
     """Implement `np.add.reduce` and similar; the default axis is 0."""
+    given = {name: value for name, value in options.items() if value is not None or name == "axis"}
     function = REDUCTIONS.get(ufunc)
-    if function is None:
-        refuse(ufunc, f"with the method .reduce; {', '.join(u.__name__ for u in REDUCTIONS)} have it")
-    names = ("axis", "dtype", "out", "keepdims", "initial", "where")
-    given = {**dict(zip(names, inputs[1:], strict=False)), **options}
+    if function is None or not {"initial", "where"} & given.keys() <= set(function.__code__.co_varnames):
+        return surface("ufunc_methods").reduce(ufunc, required_rule(ufunc), *inputs, **given)  # type: ignore[no-any-return]
     axis = {"axis": given.pop("axis", 0)}
-    return function(inputs[0], **axis, **accepted(ufunc, function.__code__, {k: v for k, v in given.items() if v is not None}))
+    return function(inputs[0], **axis, **accepted(ufunc, function.__code__, given))
+
+
+def along_axis(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Operand:
+    """Implement `np.add.accumulate`, `np.add.reduceat` and similar; the default axis is 0."""
+    if not to_operand(inputs[0]).ndim:
+        raise ShapeError(f"np.{ufunc.__name__}.{method}: a value without axes; use np.atleast_1d(x)")
+    if method == "reduceat":
+        parts = lambda x, **given: reduced(ufunc, (x,), given)  # noqa: E731
+        return surface("ufunc_methods").reduceat(ufunc, parts, *inputs, **options)  # type: ignore[no-any-return]
+    function = ACCUMULATIONS.get(ufunc)
+    if function is None:
+        return surface("ufunc_methods").accumulate(ufunc, required_rule(ufunc), *inputs, **options)  # type: ignore[no-any-return]
+    return function(*inputs, **{"axis": 0, **options})
+
+
+def required_rule(ufunc: np.ufunc) -> Callable[..., Any]:
+    ours = rule_for(ufunc)
+    if ours is None:
+        refuse(ufunc)
+    return ours
 
 
 def accepted_ufunc(ufunc: np.ufunc, options: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:

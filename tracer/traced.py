@@ -15,7 +15,7 @@ from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.ops.maps import Cast, Map
 from adjit.ir.types import DType, TensorType, as_dtype
 
-from .arrays import ArrayMethods
+from .arrays import ArrayMethods, castable
 from .conversion import undecided
 from .convert import set_splat_class
 from .frames import user_location
@@ -70,9 +70,9 @@ class Traced(ArrayMethods, Value):
             out.weak = weak
         return out
 
-    def astype(self, dtype: Any, copy: bool = True) -> Operand:
+    def astype(self, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Operand:
         """Cast to another dtype; casting a weakly typed value (a Python scalar) to its own dtype makes it strongly typed."""
-        target = as_dtype(dtype)
+        target = castable(self, dtype, casting)
         if self.type.dtype == target and not self.weak and not (copy and self.type.shape):
             return self
         return self.retyped(target, False)

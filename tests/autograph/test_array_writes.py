@@ -162,11 +162,25 @@ def vectorized_in_one_argument(x: Any) -> Any:
     return np.vectorize(lambda a, weights: a * weights[0], excluded=[1])(x, [2.0, 1.0])
 
 
+def vectorized_over_parts(x: Any) -> Any:
+    total, twice = np.vectorize(lambda v: (v.sum(), v * 2), signature="(n)->(),(n)")(x.reshape(2, 3))
+    return total[:, None] * twice
+
+
+def vectorized_products(x: Any) -> Any:
+    return np.vectorize(lambda m, v: m @ v, signature="(m,n),(n)->(m)")(x.reshape(1, 2, 3), x[:3])
+
+
+def vectorized_with_keywords(x: Any) -> Any:
+    return np.vectorize(lambda a, b=2.0, *, c=1.0: a + b * c, excluded=["c"])(x, b=x[::-1], c=3.0)
+
+
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (put, (A,)), (put_at_traced_positions, (A, np.array([1, 3]))), (putmask, (A,)), (place, (A,)), (copyto, (A,)), (copyto_all, (A,)),
     (fill_diagonal, (A,)), (put_along_axis, (A,)), (add_at, (A, I)), (add_at_rows, (A,)), (other_ufuncs_at, (A,)),
     (in_branches_and_loops, (A,)), (of_no_array, (A,)), (of_constants, (A,)), (vectorized, (A,)), (vectorized_over_axes, (A,)),
     (lists, (A,)), (lists_in_a_loop, (A,)), (vectorized_pair, (A,)), (vectorized_in_one_argument, (A,)),
+    (vectorized_over_parts, (A,)), (vectorized_products, (A,)), (vectorized_with_keywords, (A,)),
 ]  # fmt: skip
 
 
@@ -208,7 +222,15 @@ def lost_kind(x: Any) -> Any:
 
 
 def core_dimensions(x: Any) -> Any:
-    return np.vectorize(np.sum, signature="(n)->()")(x)
+    return np.vectorize(np.dot, signature="(n),(n)->()")(x, x[:3])
+
+
+def results_of_another_rank(x: Any) -> Any:
+    return np.vectorize(np.sum, signature="(n)->(k)")(x)
+
+
+def arguments_that_are_missing(x: Any) -> Any:
+    return np.vectorize(np.dot, signature="(n),(n)->()")(x)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +240,9 @@ def core_dimensions(x: Any) -> Any:
         (alias, (A,), aj.TraceError, r"also change `z`.*\n.*np\.add\.at\(y, \[0, 0\], x\[1\]\)"),
         (unknown_mask, (A,), aj.UnsupportedError, r"np\.multiply\.at: indices that.*must be integers.*\n.*\.at\(y, x > 2, 3\.0\)"),
         (lost_kind, (A,), aj.DTypeError, r"copyto: f64\[6\] cannot be cast to the dtype of i64.*\n.*np\.copyto\(y, x\)"),
-        (core_dimensions, (A,), aj.UnsupportedError, r"np\.vectorize: a function with a signature.*aj\.vmap"),
+        (core_dimensions, (A,), aj.ShapeError, r"np\.vectorize: the axis 'n' has 6 elements, and 3.*\n.*x\[:3\]\)"),
+        (results_of_another_rank, (A,), aj.ShapeError, r"names 1 axes of a result; the function gives 0.*\n.*\(k\)"),
+        (arguments_that_are_missing, (A,), aj.ShapeError, r"names 2 arguments; 1 are given"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )  # fmt: skip

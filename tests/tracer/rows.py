@@ -535,6 +535,7 @@ FUNCTIONS.update({
     ],
     np.apply_over_axes: [call(lambda x: np.apply_over_axes(np.sum, x, [0, 2]), T)],
     np.nonzero: [], np.flatnonzero: [], np.argwhere: [], np.unique: [], np.unique_all: [], np.unique_counts: [], np.unique_inverse: [],
+    np.trim_zeros: [],
     np.unique_values: [], np.intersect1d: [], np.union1d: [], np.setdiff1d: [], np.setxor1d: [],  # with size=: see test_sets
     np.packbits: [
         call(np.packbits, np.array([1, 0, 1, 1, 0, 0, 0, 1, 1, 0], bool)),

@@ -11,6 +11,7 @@ import pytest
 
 import adjit as aj
 from adjit.ir.errors import UnsupportedError
+from tests.tracer.running import same
 
 X = np.array([[1.0, 5.0, 2.0], [4.0, 0.5, 3.0]])
 CALLS: list[Callable[[Any], Any]] = [
@@ -104,3 +105,34 @@ def test_nothing_but_nan_has_no_extreme(function: Any) -> None:
     for call in (function, lambda x, axis: function(aj.tensor(x), axis), aj.function(lambda x, axis: function(x, axis), static=["axis"])):
         with pytest.raises(ValueError, match="NaN"):
             call(x, 0)
+
+
+PLANES = np.array([[3, 255, 0, 1], [7, 7, 1, 2]], np.uint8)
+OF_C: dict[str, Callable[[Any], Any]] = {  # functions written in C, whose parameters have no names
+    "packbits": lambda x: np.packbits(x, 0, "little"),
+    "unpackbits": lambda x: np.unpackbits(x, 1, 3),
+    "unravel_index": lambda x: np.unravel_index(x, (16, 16), "F"),
+    "ravel_multi_index": lambda x: np.ravel_multi_index((x, x), (256, 256), "raise", "F"),
+    "concatenate": lambda x: np.concatenate((x, x), 1),
+    "trace of a dtype": lambda x: np.trace(x, 0, 0, 1, "i2"),
+    "astype": lambda x: x.astype("f4", "C", "safe", True, True),
+    "argsort": lambda x: x.argsort(0, "stable"),
+    "var": lambda x: x.astype(float).var(1, where=x > 1, keepdims=True),
+    "std": lambda x: np.std(x, 1, "f4", where=x > 1, ddof=1),
+    "searchsorted": lambda x: x[0].searchsorted(2, "left", np.array([2, 3, 0, 1])),
+    "norm": lambda x: np.linalg.norm(x.astype(float), axis=np.int64(1)),
+    "an axis that is an array": lambda x: x.sum(np.array(1)),
+    "orders of memory": lambda x: np.add(x, 1, order="F") + np.copy(x, "F"),
+}
+
+
+@pytest.mark.parametrize("name", OF_C)
+def test_all_arguments_count(name: str) -> None:
+    same(np.asarray(OF_C[name](aj.tensor(PLANES))), np.asarray(OF_C[name](PLANES)), name)
+    same(np.asarray(aj.function(OF_C[name])(PLANES)), np.asarray(OF_C[name](PLANES)), name)
+
+
+def test_casts_follow_the_rule() -> None:
+    for f in (lambda x: x.astype("i4", casting="same_kind"), aj.function(lambda x: x.astype("i4", casting="same_kind"))):
+        with pytest.raises(TypeError, match="according to the rule 'same_kind'"):
+            f(aj.tensor(X))

@@ -141,7 +141,6 @@ REFUSED: dict[str, Case] = {
     "device 'gpu': there is one": (lambda x: np.astype(x, np.float32, device="gpu"), (X,)),
     "real_if_close: whether the result is complex would depend": (lambda x: np.real_if_close(x), (X + 0j,)),
     "cumulative_sum, cumulative_prod: f64[3,4] needs an axis": (lambda x: np.cumulative_sum(x), (M,)),
-    "with the method .accumulate": (lambda x: np.subtract.accumulate(x), (X,)),
     "cross: takes vectors of three elements, not 4 and 4": (lambda x: np.cross(x, x), (M,)),
     "more than one ellipsis": (lambda x: x[..., ...], (X,)),
     "too many indices (3 for 2 axes)": (lambda x: x[0, 0, 0], (M,)),

@@ -132,3 +132,28 @@ def test_positions_outside_raise() -> None:
     for bad in (3, -1):
         with pytest.raises(aj.OutOfBoundsError):
             f(np.array([0, bad]))
+
+
+TRIMMED = [np.array([0.0, 0.0, 1.0, 0.0, 2.0, 0.0]), np.zeros(3), np.zeros(0)]
+if hasattr(np, "unstack"):  # NumPy 2.1, or later: arrays of any rank
+    TRIMMED += [np.pad([[0.0, 1.0], [2.0, 0.0]], 2), np.zeros((2, 3))]
+
+
+@pytest.mark.parametrize("ends", ["fb", "f", "b", "FB"])
+@pytest.mark.parametrize("x", TRIMMED, ids=str)
+def test_trim_zeros(x: Any, ends: str) -> None:
+    for axis in [None, 0, -1] if hasattr(np, "unstack") else [None]:
+        options = {} if axis is None else {"axis": axis}
+        trimmed = lambda x, options=options: np.trim_zeros(x, ends, **options)  # noqa: E731
+        for found in (trimmed(aj.tensor(x)), aj.function(trimmed)(x)):
+            np.testing.assert_array_equal(found, trimmed(x))
+
+
+def test_trim_zeros_takes_new_sizes_and_has_gradients() -> None:
+    f = aj.function(lambda x: np.trim_zeros(x) ** 2)
+    g = aj.function(aj.grad(lambda x: aj.sum(np.trim_zeros(x) ** 2)))
+    for x in (TRIMMED[0], TRIMMED[0][::-1], np.array([0.0, 3.0, 0.0, 0.0, 0.0, 0.0]), np.ones(6)):
+        np.testing.assert_array_equal(f(x), np.trim_zeros(x) ** 2)
+        np.testing.assert_array_equal(g(x), 2 * x)
+    with pytest.raises(aj.ShapeError, match="other ends"):
+        np.trim_zeros(aj.tensor(TRIMMED[0]), "x")

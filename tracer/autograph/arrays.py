@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
+from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.found_sizes import size_of
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_dtype
@@ -18,8 +18,6 @@ from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import BOOL, DTYPE_NAMES, DType, broadcast_shapes
 
 from .. import joining
-from ..control import map as map_rows
-from ..conversion import convert
 from ..convert import arithmetic, holds_operands, of_rows, present, to_operand
 from ..frames import user_location
 from ..growing import TracedList
@@ -67,32 +65,6 @@ def array_like(function: Callable[..., Any]) -> Callable[..., Any]:
     def public(*args: Any, **options: Any) -> Any:
         ours = any(map(holds_operands, args)) and not any(isinstance(a, TracedList) for a in args)
         return call_function(function, args, options) if ours else function(*args, **options)
-
-    return public
-
-
-def vectorized(function: np.vectorize) -> Callable[..., Any]:
-    """Implement `np.vectorize(f)(x)`: a loop over the elements, as in NumPy, that stays a loop in compiled code."""
-
-    def public(*args: Any, **options: Any) -> Any:
-        if not any(map(is_traced, (*args, *options.values()))):
-            return function(*args, **options)
-        if function.signature is not None or options:
-            what = "with a signature" if function.signature is not None else "with keyword arguments"
-            raise UnsupportedError(f"np.vectorize: a function {what} is not supported on traced values; use aj.vmap").at(user_location())
-        of_element = convert(function.pyfunc)
-        varying = [k for k in range(len(args)) if k not in function.excluded]
-        arrays = shapes.broadcast_arrays(*(args[k] for k in varying))
-        shape = to_operand(arrays[0]).shape
-
-        def call(row: Sequence[Any]) -> Any:
-            given = dict(zip(varying, row, strict=True))
-            return of_element(*(given.get(k, arg) for k, arg in enumerate(args)))
-
-        leaves, tree = flatten(map_rows(call, [ops.reshape(to_operand(a), -1) for a in arrays]))
-        dtypes = function.otypes or [None] * len(leaves)
-        typed = [leaf if dtype is None else leaf.astype(dtype) for leaf, dtype in zip(leaves, dtypes, strict=True)]
-        return tree.unflatten([ops.reshape(leaf, (*shape, *leaf.shape[1:])) for leaf in typed])
 
     return public
 

@@ -34,11 +34,12 @@ from ..sharing import same_memory, set_memory, share, written
 from ..slices import key_to_write
 from ..sparse_products import is_sparse
 from ..trace import Splat, Traced, current_trace
-from .arrays import array_like, fresh_out, is_numpy, joined, vectorized
+from .arrays import array_like, fresh_out, is_numpy, joined
 from .builtin import TracedText, any_, overload, written_out
 from .chance import checked
 from .heap import Heap
 from .places import not_followed
+from .vectorize import vectorized
 
 _PLAIN_NEW: Any = object.__new__
 CHEAP = 16  # operations on scalars that are computed unconditionally rather than branched around

@@ -18,6 +18,7 @@ from adjit.ir.types import BOOL, C64, C128, I64, normalize_axis
 from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands, with_axes
 from .elementwise import floating
 from .range_checks import check_below, check_places
+from .reductions import sum as total
 from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
 
 
@@ -226,7 +227,7 @@ def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any
     Tensor(5, i64[])
     """
     line = diagonal(x, offset, axis1, axis2)
-    return ops.sum(line if dtype is None else line.astype(dtype), -1)
+    return total(line, -1, dtype)
 
 
 def diag(x: Any, /, k: int = 0) -> Operand:
@@ -423,14 +424,17 @@ def lexsort(keys: Any, /, axis: int = -1) -> Operand:
     return order
 
 
-def unravel_index(index: Any, shape: Any, /) -> tuple[Operand, ...]:
+def unravel_index(index: Any, shape: Any, /, order: str = "C") -> tuple[Operand, ...]:
     """Return the indices along each axis for indices into the flattened array.
 
     >>> aj.unravel_index(5, (2, 3))
     (Tensor(1, i64[]), Tensor(2, i64[]))
     """
     index, sizes = to_operand(index), as_sizes(shape)
+    if order == "F":
+        return unravel_index(index, sizes[::-1])[::-1]
     check_below(index, math.prod(sizes), "unravel_index")
+    index = ops.cast(index, I64)
     out: list[Operand] = []
     for size in reversed(sizes[1:]):
         out.insert(0, index % size)

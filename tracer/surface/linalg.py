@@ -13,15 +13,15 @@ from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.records import NamedTuple
 from adjit.ir.tracebacks import lookup
-from adjit.ir.types import F64
+from adjit.ir.types import F64, listed_axes
 
 from ..convert import present, to_operand, to_operands
 from ..numpy_fallback import tensors
-from . import indexing, reductions
+from . import indexing, norms
 from .create import eye
 from .elementwise import floating
+from .norms import norm as norm
 from .products import cross, matmul, multi_dot, outer, tensordot, vecdot
-from .reductions import norm as norm
 from .shapes import concatenate, matrix_transpose, moveaxis
 
 __all__ = [
@@ -301,13 +301,13 @@ def joined(rows: Any, depth: int, rank: int) -> Operand:
 def vector_norm(x: Any, /, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Operand:
     """Compute a vector norm over any axes (default: all), as np.linalg.vector_norm does."""
     x = floating(to_operand(x))
-    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    return reductions.vector_norm(x, ord, axes, keepdims)
+    axes = tuple(range(x.ndim)) if axis is None else listed_axes(axis)
+    return norms.vector_norm(x, 2 if ord is None else ord, axes, keepdims)
 
 
 def matrix_norm(x: Any, /, keepdims: bool = False, ord: Any = "fro") -> Operand:
     """Compute a matrix norm over the last two axes, as np.linalg.matrix_norm does."""
-    return reductions.matrix_norm(floating(to_operand(x)), ord, (-2, -1), keepdims)
+    return norms.matrix_norm(floating(to_operand(x)), "fro" if ord is None else ord, (-2, -1), keepdims)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Operand:

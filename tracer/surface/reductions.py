@@ -16,6 +16,7 @@ from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import BOOL, DType, as_dtype, kept_shape, normalize_axes, reduced_shape
 
 from ..convert import as_float, present, to_operand, to_operands
+from . import elementwise
 from .elementwise import floating, isclose
 
 
@@ -123,9 +124,7 @@ def of_nothing(x: Operand, axis: Any, keepdims: bool, initial: Any) -> Operand:
 
 
 def lowest(dtype: DType) -> Any:
-    if dtype.kind == "c":
-        return complex(-math.inf, -math.inf)
-    return -math.inf if dtype.kind == "f" else False if dtype == BOOL else np.iinfo(dtype).min
+    return -highest(dtype) if dtype.kind in "fc" else False if dtype == BOOL else np.iinfo(dtype).min
 
 
 def highest(dtype: DType) -> Any:
@@ -232,6 +231,7 @@ def var(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    where: Any = True,
     mean: Any = None,
     correction: float | None = None,
 ) -> Operand:
@@ -244,10 +244,24 @@ def var(
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     if not x.type.is_inexact:
         raise DTypeError(f"var, std: dtype={x.type.dtype}: means are no integers; use a float dtype, and cast the result")
+    less = ddof if correction is None else correction
+    if where is not True:
+        return selected_var(x, axis, dtype, less, keepdims, where, mean)
     centre = ops.sum(x, axis, True) / as_float(counted(x, axis, "var")) if mean is None else to_operand(mean)
     distance = x - centre
-    rest: Operand | float = remaining(counted(x, axis, "var"), ddof if correction is None else correction)
+    rest: Operand | float = remaining(counted(x, axis, "var"), less)
     return restored(ops.sum(squared(distance), axis, keepdims) / rest, dtype)
+
+
+def selected_var(x: Operand, axis: Any, dtype: Any, less: float, keepdims: bool, where: Any, centre: Any) -> Operand:
+    """Return the variance of the elements that a mask selects."""
+    _, mask = to_operands(x, where)
+    mask = ops.broadcast_to(ops.cast(mask, BOOL), x.shape)
+    ones = ops.cast(mask, ops.real(x).dtype)
+    if centre is None:
+        centre = sum(x, axis, keepdims=True, where=mask) / ops.sum(ones, axis, True)
+    squares = ops.where(mask, squared(x - to_operand(centre)), 0.0)
+    return restored(ops.sum(squares, axis, keepdims) / ops.maximum(ops.sum(ones, axis, keepdims) - less, 0.0), dtype)
 
 
 def remaining(count: int, less: float) -> Operand | float:
@@ -267,6 +281,7 @@ def std(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    where: Any = True,
     mean: Any = None,
     correction: float | None = None,
 ) -> Operand:
@@ -276,7 +291,8 @@ def std(
     Tensor([1., 3.], f64[2])
     """
     unwritten("std", out)
-    return root(var(x, axis, dtype, ddof=ddof, keepdims=keepdims, mean=mean, correction=correction))
+    found = root(var(x, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
+    return restored(found, dtype)
 
 
 def squared(x: Operand) -> Operand:
@@ -303,7 +319,9 @@ def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -
     return ops.max(x, axis, keepdims) - ops.min(x, axis, keepdims)
 
 
-def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
+def nansum(
+    x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Operand:
     """Return the sum of the elements, ignoring NaN.
 
     >>> aj.nansum([1.0, aj.nan, 2.0])
@@ -311,10 +329,10 @@ def nansum(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, kee
     """
     unwritten("nansum", out)
     x = to_operand(x)
-    return sum(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_inexact else True)
+    return sum(x, axis, dtype, keepdims=keepdims, initial=initial, where=numbers_of(x, where))
 
 
-def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Operand:
+def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
     """Return the mean, ignoring NaN.
 
     >>> aj.nanmean([1.0, aj.nan, 2.0])
@@ -322,34 +340,49 @@ def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, ke
     """
     unwritten("nanmean", out)
     x = to_operand(x)
-    return mean(x, axis, dtype, keepdims=keepdims, where=ops.logical_not(ops.isnan(x)) if x.type.is_inexact else True)
+    return mean(x, axis, dtype, keepdims=keepdims, where=numbers_of(x, where))
 
 
-def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
+def numbers_of(x: Operand, where: Any) -> Any:
+    """Return which of the elements that a mask selects are not NaN."""
+    if not x.type.is_inexact:
+        return where
+    there = ops.logical_not(ops.isnan(x))
+    return there if where is True else ops.logical_and(there, to_operands(x, where)[1])
+
+
+def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
     """Return the largest element, ignoring NaN.
 
     >>> aj.nanmax([1.0, aj.nan, 2.0])
     Tensor(2., f64[])
     """
     unwritten("nanmax", out)
-    return _nan_extreme(to_operand(x), axis, keepdims, ops.max, lowest)
+    return _nan_extreme(to_operand(x), axis, keepdims, initial, where, max, elementwise.fmax)
 
 
-def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -> Operand:
+def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
     """Return the smallest element, ignoring NaN.
 
     >>> aj.nanmin([1.0, aj.nan, 2.0])
     Tensor(1., f64[])
     """
     unwritten("nanmin", out)
-    return _nan_extreme(to_operand(x), axis, keepdims, ops.min, highest)
+    return _nan_extreme(to_operand(x), axis, keepdims, initial, where, min, elementwise.fmin)
 
 
-def _nan_extreme(x: Operand, axis: Any, keepdims: bool, extreme: Callable[..., Operand], neutral: Callable[[DType], Any]) -> Operand:
-    if not x.type.is_inexact:
-        return extreme(x, axis, keepdims)
-    bad = ops.isnan(x)
-    return ops.where(ops.all(bad, axis, keepdims), math.nan, extreme(ops.where(bad, neutral(x.dtype), x), axis, keepdims))
+def _nan_extreme(
+    x: Operand, axis: Any, keepdims: bool, initial: Any, where: Any, extreme: Callable[..., Operand], of_two: Callable[..., Operand]
+) -> Operand:
+    if not x.type.is_inexact or not x.type.size:
+        return extreme(x, axis, None, keepdims, initial, where)
+    if where is not True and initial is None:
+        raise ShapeError("nanmax, nanmin: where= needs initial=, the result if no element is selected")
+    there = numbers_of(x, where)
+    neutral = (lowest if extreme is max else highest)(x.dtype)
+    some = extreme(x, axis, None, keepdims, neutral, there)
+    found = ops.where(ops.any(there, axis, keepdims), some, ops.cast(to_operand(math.nan), x.dtype))
+    return found if initial is None else of_two(found, started(initial, found))
 
 
 # ---- exponentials
@@ -396,66 +429,7 @@ def log_softmax(x: Any, /, axis: Any = -1) -> Operand:
     return moved - ops.log(ops.sum(ops.exp(moved), axis, True))
 
 
-# ---- norms
-
-
-def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Operand:
-    """Return the norm of a vector or a matrix, as np.linalg.norm does; the derivative of the Euclidean norm at 0 is 0.
-
-    >>> aj.norm([[3.0, 4.0], [6.0, 8.0]], axis=1)
-    Tensor([ 5., 10.], f64[2])
-    >>> aj.grad(aj.norm)(np.zeros(2))
-    Tensor([0., 0.], f64[2])
-    """
-    x = floating(to_operand(x))
-    if axis is None and ord is None:
-        return root(ops.sum(squared(x), None, keepdims))
-    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    if len(axes) == 1:
-        return vector_norm(x, 2 if ord is None else ord, axes, keepdims)
-    if len(axes) == 2:
-        return matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
-    raise ShapeError(f"norm: takes one axis (vectors) or two (matrices), not {len(axes)}, of {x.type}")
-
-
-def vector_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Operand:
-    size = ops.absolute(x)
-    if ord == 2:
-        return root(ops.sum(squared(x), axes, keepdims))
-    if ord == math.inf:
-        return largest(size, axes, keepdims)
-    if ord == -math.inf:
-        return ops.min(size, axes, keepdims)
-    if ord == 0:
-        return ops.cast(ops.sum(ops.not_equal(x, 0.0), axes, keepdims), size.dtype)
-    if ord == 1:
-        return ops.sum(size, axes, keepdims)
-    if not isinstance(ord, int | float):
-        raise UnsupportedError(f"norm: order {ord!r} is not one of vectors; use a number, np.inf or -np.inf")
-    total = ops.sum(ops.power(size, float(ord)), axes, keepdims)
-    return ops.where(ops.equal(total, 0.0), 0.0, ops.power(total, 1.0 / ord))
-
-
-def largest(size: Operand, axes: tuple[int, ...], keepdims: bool) -> Operand:
-    """Return the largest of sizes that are not negative: 0 if there are none."""
-    empty = not counted(size, axes, "norm")
-    return ops.sum(size, axes, keepdims) if empty else ops.max(size, axes, keepdims)
-
-
-def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Operand:
-    if ord == "fro":
-        return root(ops.sum(squared(x), axes, keepdims))
-    if ord in (2, -2, "nuc"):
-        from .spectral import nuclear_norm  # noqa: PLC0415 - few programs need singular values
-
-        return nuclear_norm(x, (axes[0], axes[1]), keepdims, ord)
-    if ord not in (1, -1, math.inf, -math.inf):
-        raise UnsupportedError(f"norm: order {ord!r} is not one of matrices; 'fro', 'nuc', 1, 2 and np.inf are, and their negatives")
-    rows, columns = normalize_axes(axes[0], x.ndim, "norm") + normalize_axes(axes[1], x.ndim, "norm")
-    inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = ops.sum(ops.absolute(x), inner, True)
-    out = largest(sums, (outer,), True) if ord > 0 else ops.min(sums, outer, True)
-    return out if keepdims else ops.reshape(out, tuple(n for a, n in enumerate(x.shape) if a not in (rows, columns)))
+# ---- comparisons of arrays
 
 
 def allclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Operand:

@@ -13,11 +13,11 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
-from adjit.ir.found_sizes import found_size
+from adjit.ir.found_sizes import INSTEAD, found_size
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.records import NamedTuple
-from adjit.ir.types import I64, normalize_axis
+from adjit.ir.types import I64, normalize_axes, normalize_axis
 
 from ..convert import pick, present, to_operand, to_operands, with_axes
 from .indexing import isin, take, unravel_index
@@ -111,6 +111,37 @@ def chosen(values: Operand, mask: Operand, what: str, size: int | None, fill: An
         first = ops.argmax(mask)
         return pick(values, ops.where(ops.less(ops.iota((size,), 0), ops.sum(mask)), at, first))
     return ops.where(ops.greater_equal(at, 0), pick(values, ops.maximum(at, 0)), ops.cast(to_operand(fill), values.dtype))
+
+
+def trim_zeros(x: Any, /, trim: str = "fb", axis: Any = None) -> Operand:
+    """Return x without the zeros at the front ("f"), the back ("b") or both ends ("fb") of the given axes (None: all).
+
+    >>> aj.trim_zeros([0.0, 1.0, 0.0, 2.0, 0.0])
+    Tensor([1., 0., 2.], f64[3])
+    """
+    out = to_operand(x)
+    ends = trim.lower()
+    if ends not in ("fb", "bf", "f", "b"):
+        raise ShapeError(f"trim_zeros: trim={trim!r} names other ends than the front, 'f', and the back, 'b'")
+    there = ops.not_equal(out, 0)
+    spans = [trimmed(there, at, ends) for at in normalize_axes(axis, out.ndim, "trim_zeros")]
+    for at, places in zip(normalize_axes(axis, out.ndim, "trim_zeros"), spans, strict=True):
+        out = pick(out, (*[slice(None)] * at, places))
+    return out
+
+
+def trimmed(there: Operand, axis: int, ends: str) -> Operand:
+    """Return the places along an axis that remain: from the first to the last one with anything there."""
+    size = there.shape[axis]
+    line = ops.any(there, tuple(a for a in range(there.ndim) if a != axis))
+    anything = ops.any(line)
+    first = ops.where(anything, ops.argmax(line), size) if size and "f" in ends else to_operand(0)
+    last = ops.where(anything, size - ops.argmax(pick(line, slice(None, None, -1))), 0) if size and "b" in ends else to_operand(size)
+    length = ops.maximum(last - first, 0)
+    otherwise = f"trim_zeros: the shape of its result depends on values that are not known while tracing; {INSTEAD}"
+    count = int(length) if isinstance(length, Concrete) else found_size(length, otherwise)
+    places: Operand = first + ops.iota((count,), 0)
+    return places
 
 
 def compress(condition: Any, x: Any, /, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0) -> Operand:

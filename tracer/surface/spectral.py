@@ -24,7 +24,7 @@ from ..convert import counting, pick, present, to_operand, to_operands
 from . import linalg
 from .create import eye
 from .elementwise import floating
-from .reductions import largest
+from .norms import largest
 from .shapes import concatenate, matrix_transpose, moveaxis
 
 __all__ = [

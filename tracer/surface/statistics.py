@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -450,30 +449,6 @@ def some_number(x: Any, axis: int | None, what: str, value: float) -> Operand:
 def filled(x: Any, value: float) -> Operand:
     x = to_operand(x)
     return ops.where(ops.isnan(x), value, x) if x.type.is_inexact else x
-
-
-# ---- cumulative extremes
-
-
-def running_max(x: Any, /, axis: int | None = 0) -> Operand:
-    """Compute the cumulative maximum along an axis (`np.maximum.accumulate`)."""
-    return running(to_operand(x), axis, ops.maximum)
-
-
-def running_min(x: Any, /, axis: int | None = 0) -> Operand:
-    """Compute the cumulative minimum along an axis (`np.minimum.accumulate`)."""
-    return running(to_operand(x), axis, ops.minimum)
-
-
-def running(x: Operand, axis: int | None, combine: Callable[[Operand, Operand], Operand]) -> Operand:
-    """Combine each element with the one 1, 2, 4, ... positions before it."""
-    (at,) = normalize_axes(0 if axis is None else axis, x.ndim, "accumulate")
-    head, step = [slice(None)] * at, 1
-    while step < x.shape[at]:
-        start, before, after = (ops.slice_(x, [*head, s]) for s in (slice(step), slice(-step), slice(step, None)))
-        x = ops.concatenate([start, combine(before, after)], at)
-        step *= 2
-    return x
 
 
 def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:

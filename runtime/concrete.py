@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from adjit.ir.func import Func
 from adjit.ir.guards import Guard
 from adjit.ir.operand import Operand
-from adjit.ir.ops.base import Array
+from adjit.ir.ops.base import Array, Op
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import TensorType
 from adjit.ir.world import world
@@ -41,6 +41,7 @@ class ConcreteFunction:
         "alternative",
         "dropped",
         "guards",
+        "effects",
         "_types",
         "_finish",
         "_closed_over",
@@ -59,6 +60,7 @@ class ConcreteFunction:
         self.convention = _convention(program, self.executable, argument_stores, closed_over)
         self._types = [None if any(map(is_symbolic, t.shape)) else t for t in self.convention.results]  # None: known at each call only
         self.used = 0
+        self.effects: list[Op] | None = None  # its ops with effects, when a call that failed has looked for them
         self.guards: tuple[Guard, ...] = ()  # conditions on the sizes of a call, besides being in range
         self.dropped = False  # evicted from the cache: no later call may use it
         self.alternative: ConcreteFunction | None = None  # same key, but arguments and closed-over variables coincide differently

@@ -27,11 +27,12 @@ FOUND = re.compile(r".* is (-?\d+) here \(size (\d+)\)")  # in the message of `i
 class Start:
     """The state with which a call starts: the room of lists, and the sizes that it assumes, as arrays (None: the function needed none)."""
 
-    __slots__ = ("factor", "sizes", "is_guess")
+    __slots__ = ("factor", "sizes", "is_guess", "is_mixed")
 
     def __init__(self, factor: int, sizes: tuple[Array, ...] | None) -> None:
         self.factor, self.sizes = factor, sizes
         self.is_guess = bool(sizes)  # whether some of the sizes are those of another call
+        self.is_mixed = False  # whether some are this call's own
 
     def concerns(self, error: Exception) -> bool:
         """Whether an error may be due to what the call started with."""
@@ -53,6 +54,7 @@ class Room:
     def __init__(self) -> None:
         self.factor = 1  # times the usual room of a list: see `roomier`
         self.sizes: tuple[Array, ...] | None = None  # those of the last call
+        self.are_bound = False  # whether sizes found by different calls have not gone together
 
     def start(self) -> Start:
         return Start(self.factor, self.sizes)
@@ -79,11 +81,22 @@ class Room:
             site, size = found_in(error)
             if size < 0:
                 raise ShapeError(f"negative dimensions are not allowed: an array of size {size}") from None
-            sizes = start.sizes or ()
-            self.sizes = start.sizes = (*sizes[:site], np.empty(size, bool), *sizes[site + 1 :])
+            self.sizes = start.sizes = self._with_found(start.sizes or (), site, np.empty(size, bool))
+            start.is_mixed = True
         else:  # sizes of another call, which are not those of this one, may be the cause
+            self.are_bound = self.are_bound or start.is_mixed
             start.sizes, start.is_guess = (), False
         return []
+
+    def _with_found(self, sizes: tuple[Array, ...], site: int, found: Array) -> tuple[Array, ...]:
+        """The sizes to assume after one was found. Those behind it that were equal to it are likely to be again (the lengths of two lists
+        of one loop). Where a program cannot be traced with sizes of two calls, only this call's own are assumed.
+        """
+        if site >= len(sizes):
+            return (*sizes, found)
+        before, last = sizes[site].size, sizes[site + 1 :]
+        moved = tuple(np.empty(found.size, bool) if each.size == before else each for each in last)
+        return (*sizes[:site], found, *(() if self.are_bound else moved))
 
     def _grow(self, start: Start, programs: Sequence[ConcreteFunction]) -> list[ConcreteFunction] | None:
         small = [known for known in programs if raises(known, OutOfRoomError)]
@@ -117,4 +130,6 @@ def is_visible(concrete: ConcreteFunction) -> bool:
 def _ordered(concrete: ConcreteFunction) -> list[Op]:
     from adjit.passes.rewrite import walk  # noqa: PLC0415 - after a call that failed
 
-    return [stmt.op for stmt in walk(concrete.program.func.block) if effects_of(stmt.op).ordered]
+    if concrete.effects is None:
+        concrete.effects = [stmt.op for stmt in walk(concrete.program.func.block) if effects_of(stmt.op).ordered]
+    return concrete.effects

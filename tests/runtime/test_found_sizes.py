@@ -11,6 +11,7 @@ import pytest
 
 import adjit as aj
 from adjit import tf
+from adjit.runtime.function import Function
 
 X = np.array([0.3, -1.2, 2.5, 0.7, -0.1])
 M = np.outer(X, X)
@@ -365,3 +366,47 @@ def test_arrays_that_numpy_makes_of_traced_numbers(name: str) -> None:
     compiled = aj.function(lambda x, n: x * COUNTED[name](n))
     for n in (3, 4, 3):
         np.testing.assert_allclose(compiled(2.0, n), 2.0 * COUNTED[name](n), rtol=1e-14)
+
+
+def equal_sizes(limit):
+    return np.sum(np.stack(trail(1.0, limit)) * np.stack(trail(2.0, 2.0 * limit)))
+
+
+def neighbouring_sizes(x, limit):
+    chosen = x[x < limit]
+    return np.sum((chosen[1:] - chosen[:-1]) * x[(x < limit) & (x > 0.0)])
+
+
+LIMITS = [3.0, 9.0, 4.0, 14.0, 6.0, 11.0, 17.0]
+
+
+def test_equal_sizes_of_one_call_are_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = aj.function(equal_sizes)
+    for limit in LIMITS[:3]:
+        np.testing.assert_allclose(compiled(limit), equal_sizes(limit))
+    traced: list[Any] = []
+    original = Function._trace
+    monkeypatch.setattr(Function, "_trace", lambda self, *args: traced.append(args) or original(self, *args))
+    for limit in LIMITS[3:]:
+        np.testing.assert_allclose(compiled(limit), equal_sizes(limit))
+    assert not traced
+
+
+def test_sizes_that_depend_on_each_other_are_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One trace of a call may fail because it assumes a size of its own and one of another call; later ones do not."""
+    x = np.arange(20.0)
+    compiled = aj.function(neighbouring_sizes)
+    failed: list[Exception] = []
+    original = Function._trace
+
+    def trace(self: Function, *args: Any) -> Any:
+        try:
+            return original(self, *args)
+        except aj.ShapeError as error:
+            failed.append(error)
+            raise
+
+    monkeypatch.setattr(Function, "_trace", trace)
+    for limit in LIMITS:
+        np.testing.assert_allclose(compiled(x, limit), neighbouring_sizes(x, limit))
+    assert 1 <= len(failed) <= 2  # for all sizes, and for those of the call

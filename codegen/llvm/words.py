@@ -120,6 +120,22 @@ def chosen(condition: bool | Truth, a: Integer, b: Integer) -> Integer:
     return Word(text, text.define(f"select i1 {condition.name}, i64 {spelled(a)}, i64 {spelled(b)}"))
 
 
+def decided(condition: bool | Truth, then: Callable[[], Integer], otherwise: Callable[[], Integer]) -> Integer:
+    """`then()` if the condition holds, otherwise `otherwise()`. Unlike `chosen`, only one is computed: for divisions, which take long."""
+    if not isinstance(condition, Truth):
+        return then() if condition else otherwise()
+    text = condition.text
+    yes, no, after = (text.fresh_label() for _ in range(3))
+    text.put(f"br i1 {condition.name}, label %{yes}, label %{no}")
+    incoming = []
+    for label, compute in ((yes, then), (no, otherwise)):
+        text.start(label)
+        incoming.append(f"[{spelled(compute())}, %{text.block}]")
+        text.jump(after)
+    text.start(after)
+    return Word(text, text.define(f"phi i64 {', '.join(incoming)}"))
+
+
 def branch(condition: bool | Truth, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
     """Call `then` if the condition holds, otherwise `otherwise`. If the condition is a register, emit both, with a branch."""
     if isinstance(condition, Truth):

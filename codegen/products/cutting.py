@@ -5,11 +5,13 @@ The rules for rows, groups and spans work on numbers, and on sizes that are know
 
 from __future__ import annotations
 
+from typing import cast
+
 from adjit.ir.expr import is_static
 from adjit.ir.target import Target
 from adjit.ir.types import DType
 
-from ..llvm.words import Integer, N, chosen, greatest, least, over
+from ..llvm.words import Integer, N, chosen, decided, greatest, least, over
 from ..threads.library import Edge
 
 ROWS = 6  # rows of a tile, with 16 registers for vectors
@@ -55,22 +57,31 @@ def edges_of(m: int, n: int, dtype: DType, target: Target) -> list[Edge]:
 def block_rows(m: N, threads: int, target: Target) -> N:
     """Rows of a block of a: no larger than the cache holds, and cut so that no thread gets much more work than the others."""
     mr = tile_rows(target)
-    best = whole = least(MAX_ROWS, over(m, mr) * mr)
+    whole = least(MAX_ROWS, over(m, mr) * mr)
     if threads == 1:
         return whole
-    fewest = greatest(1, over(m, MAX_ROWS * threads))  # blocks of each thread
-    for more in range(4):
-        rows = least(MAX_ROWS, greatest(FEW_TILES * mr, over(m, (fewest + more) * threads * mr) * mr))
-        best = chosen(_longest(m, rows, threads) <= _longest(m, best, threads), rows, best)
-    return chosen(m < FEW_TILES * mr * threads, whole, best)
+
+    def even() -> N:
+        best, fewest = whole, greatest(1, over(m, MAX_ROWS * threads))  # blocks of each thread
+        for more in range(4):
+            rows = least(MAX_ROWS, greatest(FEW_TILES * mr, over(m, (fewest + more) * threads * mr) * mr))
+            best = chosen(_longest(m, rows, threads) <= _longest(m, best, threads), rows, best)
+        return best
+
+    return cast(N, decided(m < FEW_TILES * mr * threads, lambda: whole, even))
 
 
 def column_groups(m: N, n: N, rows: N, threads: int, dtype: DType, vector_bytes: int) -> Integer:
     """Number of column groups, for products with fewer blocks of rows than threads."""
     if threads == 1:
         return 1
-    blocks, panels = over(m, rows), over(n, tile_columns(dtype, vector_bytes))
-    return chosen(blocks < threads, least(panels, over(2 * threads, blocks)), 1)
+    panels = over(n, tile_columns(dtype, vector_bytes))
+
+    def several() -> Integer:
+        blocks = over(m, rows)
+        return chosen(blocks < threads, least(panels, over(2 * threads, blocks)), 1)
+
+    return decided(m <= rows, lambda: least(2 * threads, panels), several)
 
 
 def _longest(m: N, rows: N, threads: int) -> N:

@@ -51,6 +51,7 @@ from .strips import call_blas
 if TYPE_CHECKING:
     from ..kernels.loop_kernel import LoopKernel
 
+PARTS = 4  # for each thread at least, if rows are divided whose number is known only at run time
 PART = 16  # rows of such a part if their number is known only at run time
 TURNED = 4  # products in a sum for each row of a: from here on, packing a transposed b costs more than transposing the result
 
@@ -178,11 +179,10 @@ def _whole(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumula
 
 def _contract(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool) -> None:
     """A product that is computed in place: in parts of the longer side of the result on several threads, if it is large enough. An element
-    is the same sum in any part. If the number of rows is known only at run time, it may be small: the columns are divided if every thread
-    then gets some.
+    is the same sum in any part.
     """
     (m, k), n, width = a.type.shape, b.type.shape[1], kernel.tile_width(a.type.dtype)
-    side = int(m < n if is_static(m) else n >= kernel.threads * width)
+    side = int(m < n if is_static(m) else not has_many_rows(n, k, kernel.threads) and n >= kernel.threads * width)
     size = (m, n)[side]
     step = cutting.part_size(size, width if side else 1, kernel.threads) if is_static(size) else PART
     count = size // step
@@ -200,6 +200,15 @@ def _contract(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accum
     kernel.each(count, m * n * k, part, *parts, a if side else b, parallel_from=PARALLEL)
     rest = [w.slice(side, count * step, size - count * step) for w in windows]
     _whole(kernel, rest[0], *((a, rest[1]) if side else (rest[1], b)), accumulate)
+
+
+def has_many_rows(n: int, k: int, threads: int) -> bool:
+    """Whether a product large enough for several threads has more rows than columns, and several parts for each thread, however many.
+
+    Otherwise the number of rows, which is known only at run time, may be small: then the columns are divided, if every thread gets some.
+    Which threads have written which rows matters to what reads them next.
+    """
+    return is_static(n, k) and n * k * max(n, PARTS * PART * threads) <= PARALLEL
 
 
 def is_parallel(block: Block) -> bool:

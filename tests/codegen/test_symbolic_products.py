@@ -9,6 +9,8 @@ import pytest
 
 from adjit.codegen.compile import compile_func
 from adjit.codegen.llvm.target import current
+from adjit.codegen.products.choice import PARALLEL
+from adjit.codegen.products.products import PART, has_many_rows
 from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.passes.pipeline import OPTIMIZE
@@ -61,6 +63,7 @@ CUT: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "strips_of_rows": (lambda x, y, w: w - 0.1 * ops.matmul(turned(x), y), ((B, 264), (B, 40), (264, 40))),
     "parts_of_rows": (ops.matmul, ((B, 200), (200, 10))),
     "parts_of_a_deep_product": (lambda x, y: ops.matmul(turned(x), y), ((B, 160), (B, 10))),
+    "many_rows": (layer, ((B, 64), (64, 64), (64,))),
     "low_rows": (layer, ((B, 40), (40, 600), (600,))),
 }
 
@@ -77,6 +80,18 @@ def test_products_have_the_same_bits_on_any_number_of_threads(name: str) -> None
         compare(native, func, {"B": 97})
         seen.append([native(drawn(func, {"B": n}, 2))[0].tobytes() for n in sizes])
     assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_rows_are_divided_where_a_program_for_one_size_does_so(threads: int) -> None:
+    """If it follows from the other sizes that a product on several threads has many rows, then for every such product."""
+    found = [(n, k) for n in range(8, 300, 8) for k in range(8, 300, 8) if has_many_rows(n, k, threads)]
+    assert (64, 64) in found
+    assert (128, 784) not in found
+    for n, k in found:
+        fewest = -(-PARALLEL // (n * k))  # rows of a product that uses several threads
+        assert fewest >= n
+        assert fewest >= 2 * PART * threads
 
 
 @pytest.mark.parametrize("vector_bytes", [16, 32])

@@ -12,7 +12,7 @@ import pytest
 from adjit.codegen.llvm import toolchain as llvm
 from adjit.codegen.llvm.lanes import Text
 from adjit.codegen.llvm.target import current
-from adjit.codegen.llvm.words import Word, branch, chosen, greatest, least, over, spelled
+from adjit.codegen.llvm.words import Word, branch, chosen, decided, greatest, least, over, spelled
 from adjit.codegen.loops import cuts
 from adjit.codegen.products import cutting
 
@@ -23,6 +23,9 @@ RULES: dict[str, Callable[..., object]] = {
     "extremes": lambda m, n: least(7, m) + greatest(9, n) + least(m, n),
     "choices": lambda m, n: chosen(m <= n, m, n) + chosen(m < 12, n, 5),
     "conditions": lambda m, n: chosen((m <= 30) & (n < 70) | (n <= 9), m, n) + chosen((m <= n) & True | False, m, 1),
+    "decisions": lambda m, n: (
+        decided(m <= n, lambda: n // m, lambda: m // n) + decided(m < 12, lambda: decided(n < 5, lambda: m, lambda: 7), lambda: n)
+    ),
     "rows of one thread": lambda m, n: cutting.block_rows(m, 1, current()),
     "rows of two threads": lambda m, n: cutting.block_rows(m, 2, current()),
     "rows of seven threads": lambda m, n: cutting.block_rows(m, 7, current()),

@@ -28,6 +28,8 @@ NEAR_ROWS = 1 << 21  # bytes of such an a, which is read once for every tile acr
 NARROW = 96  # bytes in a row of b: up to here, the tiles of the routine would be half empty
 NARROW_FACTOR = 1 << 18  # bytes of such a b that stay in the cache while rows of a pass by
 LOW, SHORT_SUM = 32, 64  # rows of a and products in a sum: up to here, packing b costs more than reading it in place several times
+DEEP = 128  # products in a sum: the least for a panel that is read in place
+DEEP_ROWS = {4: 4, 8: 1}  # rows of a for each row of such a panel, by the size of a number: with more, packing costs less
 FEW = 4  # a small size
 
 
@@ -94,6 +96,22 @@ def is_near(
     if near.apart is not None:
         of_any = of_any & at_most(m * power_of_two(n * itemsize), near.apart - 1)
     return at_most(left, NEAR_ROWS) & (of_any | (at_most(m, LOW) & at_most(right, near.of_low)))
+
+
+def near_depth(a: TensorType, b: TensorType, strides: tuple[int, ...], target: Target) -> int:
+    """Rows of the panels of b that stay in the cache, for a product that is computed in place, panel by panel; 0 if b is packed.
+
+    To add the products of panels to the result costs the more the lower they are; to pack b costs the more the fewer rows a has.
+    """
+    (m, k), n, near = a.shape, b.shape[1], near_factors(target)
+    itemsize = b.dtype.itemsize
+    if near.apart is None or not is_static(m, k, n) or strides[1] != 1:
+        return 0
+    if m * power_of_two(n * itemsize) >= target.caches[1]:
+        return 0
+    count = -(-k * n * itemsize // target.caches[1])
+    depth = -(-k // count)
+    return depth if depth >= max(DEEP, m // DEEP_ROWS.get(itemsize, 1)) else 0
 
 
 def power_of_two(n: Expr) -> int:

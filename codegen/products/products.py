@@ -77,11 +77,28 @@ def matrix_product(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, 
             _contract(kernel, product, a, b, accumulate)
         elif takes_blas(kernel, target, a, b):
             call_blas(kernel, product, a, b, accumulate, threads_of(kernel, a, b) > 1)
+        elif depth := _near_depth(kernel, product, a, b):
+            _in_panels(kernel, product, a, b, accumulate, depth)
         elif strips_of(kernel, a, b):
             in_strips(kernel, product, a, b, accumulate, work[0])
         else:
             call_gemm(kernel, product, a, b, accumulate, work[0])
         _follow(kernel, target, product)
+
+
+def _near_depth(kernel: LoopKernel, product: Strided, a: Strided, b: Strided) -> int:
+    """Rows of panels of b that are read in place, one after the other; 0 if b is packed."""
+    if isinstance(product, Hosted) or product.strides[1] != 1:
+        return 0
+    return choice.near_depth(a.type, b.type, b.strides, kernel.target)
+
+
+def _in_panels(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool, depth: int) -> None:
+    """A product with a long sum, by panels of b that stay in the cache."""
+    k = a.type.shape[1]
+    for start in range(0, k, depth):
+        size = min(depth, k - start)
+        _contract(kernel, target, a.slice(1, start, size), b.slice(0, start, size), accumulate or start > 0)
 
 
 def _sized_product(kernel: LoopKernel, target: Strided, a: Strided, b: Strided, accumulate: bool, *work: Strided) -> None:

@@ -10,7 +10,7 @@ import pytest
 import adjit as aj
 from adjit.codegen.compile import compile_func
 from adjit.codegen.llvm.target import current
-from adjit.codegen.products.choice import NEAR_ROWS, is_near, near_factors, packs_factor
+from adjit.codegen.products.choice import NEAR_ROWS, is_near, near_depth, near_factors, packs_factor
 from adjit.codegen.products.cutting import FEWEST, PARTS, part_size
 from adjit.ir import ops
 from adjit.ir.types import F32, TensorType
@@ -90,16 +90,30 @@ def test_parts_keep_the_threads_equally_busy(unit: int, threads: int) -> None:
             assert busiest <= 1.05 * size / threads
 
 
-def test_large_factors_are_near_on_a_cpu_with_a_wide_cache() -> None:
-    """What is read in place there has the same bits on any number of threads, and what packing computes within rounding."""
-    a, b = RNG.normal(size=(301, 200)).astype("f4"), RNG.normal(size=(200, 700)).astype("f4")
-    func = func_of(ops.matmul, [a, b])
-    found = {}
+PRODUCTS = {"plain": lambda a, b: ops.matmul(a, b), "turned": lambda a, b: ops.matmul(a.transpose((1, 0)), b)}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("m", "n", "k"), [(301, 700, 200), (37, 500, 1601), (130, 513, 1100)])
+@pytest.mark.parametrize("form", PRODUCTS)
+def test_large_factors_on_a_cpu_with_a_wide_cache(form: str, m: int, n: int, k: int, dtype: str) -> None:
+    """Read in place, at once or panel by panel: the same bits on any number of threads, and what packing computes within rounding."""
+    a, b = RNG.normal(size=(k, m) if form == "turned" else (m, k)).astype(dtype), RNG.normal(size=(k, n)).astype(dtype)
+    func = func_of(PRODUCTS[form], [a, b])
+    wanted = (a.T if form == "turned" else a).astype("f8") @ b.astype("f8")
     for name in ("wide cache", "full width"):
         machines = [TARGETS[name]._replace(threads=threads) for threads in (1, 2, 3)]
         results = [np.asarray(compile_func(OPTIMIZE(func), machine)([a, b])[0]) for machine in machines]
         assert len({x.tobytes() for x in results}) == 1
-        found[name] = results[0]
-    wanted = a.astype("f8") @ b.astype("f8")
-    for x in found.values():
-        np.testing.assert_allclose(x, wanted, rtol=1e-4, atol=1e-3)
+        tolerance = 1e-4 if dtype == "f4" else 1e-11
+        np.testing.assert_allclose(results[0], wanted, rtol=tolerance, atol=20 * tolerance)
+
+
+def test_panels_that_are_read_in_place_are_high_and_fit_into_the_cache() -> None:
+    wide, row = TARGETS["wide cache"], 700
+    for m, k in ((100, 1500), (700, 1500), (4000, 1500)):
+        a, b = TensorType(F32, (m, k)), TensorType(F32, (k, row))
+        depth = near_depth(a, b, (row, 1), wide)
+        assert 4 * row * depth <= wide.caches[1]
+        assert (depth >= 128) == (m < 4000)
+        assert near_depth(a, b, (1, k), wide) == near_depth(a, b, (row, 1), TARGETS["full width"]) == 0

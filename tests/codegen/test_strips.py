@@ -38,6 +38,7 @@ def strips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(products, "in_strips", noted)
     monkeypatch.setattr(choice, "NEAR_ROWS", -1)  # the factors of these products would be read in place
+    monkeypatch.setattr(choice, "DEEP", 1 << 62)  # or panels of them
     monkeypatch.setenv("ADJIT_CACHE", "0")
     return seen
 

@@ -54,7 +54,7 @@ class Model(Module):
         for what, values in (("inputs", given.values()), ("outputs", flatten(outputs)[0])):
             for value in values:
                 if not isinstance(value, Symbolic):
-                    raise TypeError(f"{self.name}: {what} are symbolic, made of nn.Input, and not {value!r}")
+                    raise TypeError(f"{self.name}: {what} must be symbolic values, made with nn.Input, not {value!r}")
         self._entries = {(key if isinstance(inputs, dict) else label(symbol)): symbol for key, symbol in given.items()}
         if len(self._entries) < len(given):
             raise ValueError(f"{self.name}: inputs have the same name ({', '.join(map(label, given.values()))}); give each its own")

@@ -135,7 +135,7 @@ class Optimizer(Module):
             known = ", ".join(str(store.name) for store in self.targets[:5]) + (", ..." if len(self.targets) > 5 else "")
             raise ValueError(
                 f"{self.name} was built for {len(self.targets)} variables ({known}), and {label(variable)} ({variable.type}) is not "
-                "among them: its state has no place; make a new optimizer for the new variables"
+                "among them: there is no state for it; create a new optimizer for the new variables"
             )
         return at
 

@@ -80,7 +80,7 @@ class Symbolic(NDArrayOperatorsMixin):
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise TypeError(
-            f"{self!r} has no value yet: it can go through layers, operators and functions of NumPy, or through nn.Lambda(function); "
+            f"{self!r} has no value yet: pass it to layers, operators, functions of NumPy, or nn.Lambda(function); "
             "to compute, make nn.Model(inputs, outputs) and call it on arrays"
         )
 
@@ -97,7 +97,9 @@ def call_symbolically(function: Callable[..., Any], args: Sequence[Any], kwargs:
     call = LayerCall(function, args, kwargs)
     for leaf in () if hasattr(function, "variables") else flatten((args, dict(kwargs)))[0]:
         if isinstance(leaf, Variable):
-            raise TypeError(f"the variable {leaf.store.name or ''} meets a symbolic value, and no layer owns it: use it in a layer's call")
+            raise TypeError(
+                f"the variable {leaf.store.name or ''} is used with a symbolic value, but belongs to no layer: use it in a layer's call"
+            )
     with outside_builders(), suspended():
         values, named = call.arguments(lambda symbol: symbol.example)
         if "training" in named:

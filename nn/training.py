@@ -261,7 +261,7 @@ class Trainer:
         broken = [path for path, variable in self.model.named_variables() if not finite(variable)]
         told = f"the loss is {loss} at step {step} of epoch {self.epoch + 1}"
         if bad:
-            return f"{told}: the batch's {' and '.join(bad)} hold NaN or infinity; clean the data"
+            return f"{told}: NaN or infinity in {' and '.join(bad)} of the batch; clean the data"
         told += f"; no longer finite are {', '.join(broken[:5])}{', ...' if len(broken) > 5 else ''}" if broken else ""
         return f"{told}; lower the learning rate, clip gradients (global_clipnorm=1.0), or pass on_nan='ignore'"
 

@@ -172,7 +172,7 @@ def _entry(name: str, given: Any) -> StoredTensor:
     needed = math.prod(shape) * dtype.itemsize
     if last - first != needed:
         what = f"{dtype}{_brief(str(list(shape)))}"
-        raise WeightsError(f"{_brief(repr(name))} is to lie at bytes {first} to {last}, but {what} takes {needed}")
+        raise WeightsError(f"{_brief(repr(name))} is stored at bytes {first} to {last}, but {what} takes {needed}")
     return StoredTensor(dtype, shape, first, last)
 
 

@@ -148,11 +148,11 @@ def compare(mine: Description, ranks: World) -> None:
     comm, limit = ranks.comm, float(value("ADJIT_RANKS_TIMEOUT") or 300.0)
     if ranks.rank:
         comm.send(mine, 0, TAG)
-        (problem,) = _received(comm, [0], f"rank {ranks.rank} has come to the first call of {mine.name}", limit)
+        (problem,) = _received(comm, [0], f"rank {ranks.rank} has reached the first call of {mine.name}", limit)
     else:
         problem = None
         try:
-            theirs = _received(comm, range(1, ranks.size), f"rank 0 has come to the first call of {mine.name}", limit)
+            theirs = _received(comm, range(1, ranks.size), f"rank 0 has reached the first call of {mine.name}", limit)
             problem = next((difference(mine, other, rank) for rank, other in enumerate(theirs, 1) if _key(other) != _key(mine)), None)
         except DistributedError as error:
             problem = str(error)

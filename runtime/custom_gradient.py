@@ -160,8 +160,8 @@ class GradientCall:
         lost = next((name for name, value in closed_over(self.grad_fn) if not followed(value)), None)
         if lost is not None:
             raise self.wrong(
-                f"a derivative of its gradient is taken, but its gradient function reads {lost}, which no tape has followed: the function "
-                "takes values out of its tensors; compute in the gradient function from the arguments, with functions of NumPy or adjit"
+                f"its gradient is being differentiated, but its gradient function reads {lost}, which no tape has followed, because the "
+                "function converts tensors to NumPy or Python; compute the gradient from the arguments, with functions of NumPy or adjit"
             )
 
     # ---- the user's gradients
@@ -199,7 +199,7 @@ class GradientCall:
             return None
         operand = Literal(d, type) if isinstance(d, bool | int | float | complex) and not type.shape else as_operand(d)
         if operand.type.shape != type.shape:
-            raise self.wrong(f"grad_fn gave a gradient of type {operand.type} for an argument of type {type}")
+            raise self.wrong(f"grad_fn returned a gradient of type {operand.type} for an argument of type {type}")
         return conj(operand if operand.type.dtype == type.dtype else operand.astype(type.dtype))
 
 

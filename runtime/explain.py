@@ -25,9 +25,9 @@ from .record import Assign, EagerRecord, Record, TraceRecord
 from .recording import suspended
 from .variable import Variable
 
-SPENT = "the tape is spent: gradient() found all gradients, and a tape that is not persistent then forgets; use persistent=True"
+SPENT = "the tape has no record any more: gradient() was called, and the tape is not persistent; use persistent=True"
 
-LEFT = "not connected: it left through NumPy"
+LEFT = "not connected: it was converted to NumPy or Python"
 
 
 def explain(record: Record | None, target: Any, source: Any, persistent: bool) -> str:
@@ -147,7 +147,7 @@ class PathSearch:
         if isinstance(op, Cast) and not stmt.result.type.is_inexact:
             return f"it is cast to {DTYPE_NAMES[op.dtype]}{where}: integers and bools carry no gradients"
         if op.differentiable and all(r.type.is_inexact for r in stmt.results):
-            return f"`{op.name}`{where} is not differentiable by the argument that leads there"
+            return f"`{op.name}`{where} is not differentiable with respect to the argument that depends on the source"
         return f"`{op.name}`{where} is not differentiable"
 
     def is_state(self, stmt: Stmt) -> bool:

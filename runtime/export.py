@@ -73,7 +73,7 @@ def examples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, 
 
     def one(leaf: Any) -> Any:
         if isinstance(leaf, TensorSpec) and not leaf.is_static:
-            raise ShapeError(f"export: code is compiled for one size, and {leaf!r} leaves it open")
+            raise ShapeError(f"export: code is compiled for one size, but {leaf!r} leaves it open")
         return example(leaf)
 
     given: tuple[tuple[Any, ...], dict[str, Any]] = tree_map(one, (args, kwargs))

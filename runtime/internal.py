@@ -103,12 +103,12 @@ def report(error: Exception, func: Func | None) -> InternalError:
 
     at = traceback.extract_tb(error.__traceback__)[-1]
     source = at.filename.replace(os.sep, "/").rpartition("/adjit/")[2]
-    lines = [f"this is a bug of adjit, not of your program: {type(error).__name__}: {error} ({source}:{at.lineno})"]
+    lines = [f"this is a bug in adjit, not in your program: {type(error).__name__}: {error} ({source}:{at.lineno})"]
     if func is not None:
         lines.append(f"  while compiling @{func.name}")
         path = written("".join(traceback.format_exception(error)), func)
         if path is not None:
-            lines.append(f"  the program as it was traced is in {path}: please send that file with this message to adjit's issues")
+            lines.append(f"  the traced program is in {path}: please report this message, with that file, as an issue of adjit")
     return InternalError("\n".join(lines)).at(place_of(list(frames_of(error.__traceback__)), func))
 
 

@@ -58,9 +58,9 @@ class Retraces:
             change = difference(self.fn, self.last[-2], entry) + "".join(f" (not compiled for all sizes: {reason})" for reason in reasons)
             self.last.clear()
             warnings.warn(
-                f"{self.name} has been traced and compiled {STREAK} times in a row for one call each. The last time because of {change}. "
-                "Tracing is expensive: give arrays of few shapes (pad the last batch), arrays rather than changing Python values, and make "
-                "the function once, outside of loops; reduce_retracing=True silences this.",
+                f"{self.name} has been compiled {STREAK} times in a row for a single call each, the last time because of {change}. "
+                "Compiling is expensive: use few shapes (pad the last batch), pass arrays instead of Python values that change, and create "
+                "the function once, outside of loops; reduce_retracing=True silences this warning.",
                 RetraceWarning,
                 stacklevel=user_level(),
             )

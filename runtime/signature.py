@@ -181,7 +181,7 @@ def array_leaf(leaf: Any) -> Array:
 
 def scalar_array(value: complex) -> Array:
     if type(value) is int and not INT64.min <= value <= INT64.max:
-        raise DTypeError(f"the Python integer {value} does not fit {DTYPE_NAMES[I64]}")
+        raise DTypeError(f"the Python integer {value} does not fit into {DTYPE_NAMES[I64]}")
     return np.array(value, NUMBERS[type(value)])
 
 

@@ -300,7 +300,7 @@ def renewed(
     for i in positions:
         if not -len(args) <= i < len(args):
             raise GradientError(
-                f"{name_of(fn)}: there is no argument {i} to differentiate by: it was called with {len(args)} positional ones"
+                f"{name_of(fn)}: there is no argument {i} to differentiate by: it was called with {len(args)} positional arguments"
             )
         leaves, tree = flatten(args[i])
         values = [fresh(leaf, functools.partial(place, fn, i, tree, n)) for n, leaf in enumerate(leaves)]

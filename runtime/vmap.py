@@ -156,7 +156,9 @@ class Mapping:
             return x
         rank = x.ndim + (not has)
         if not -rank <= axis < rank:
-            raise ShapeError(f"vmap of {self.name}: a result has no place {axis} for the axis of examples: with it, its rank is {rank}")
+            raise ShapeError(
+                f"vmap of {self.name}: out_axes={axis} is out of range for a result of rank {rank}, the axis of examples included"
+            )
         return move_lead(x if has else lead(x, self.size), axis % rank)
 
     def rebuilt(self, example: Example, results: Sequence[Operand]) -> Any:

@@ -290,7 +290,7 @@ class ListCarry(CarriedEntry):
         if self.limited and isinstance(out, TracedList):
             ops.check(
                 ops.less_equal(as_operand(out.length), self.form.most),
-                f"{self.entry} has more than {self.form.most} items, the most that a loop of unknown length has room for; write "
+                f"{self.entry} has more than {self.form.most} items, the capacity of lists in loops of unknown length; write "
                 "`for _ in range(most):` with `if ...: break` in it",
                 OutOfRoomError.__name__,
             )

@@ -31,7 +31,9 @@ from .trace import Traced, current_trace
 from .traced import WeakSplat
 
 UNKNOWN = "the length of this list is only known when the function runs"
-INSTEAD = "aj.stack(items, fill=0.0) makes an array of as many rows as there can be, and `for item in items:` goes over those there are"
+INSTEAD = (
+    "aj.stack(items, fill=0.0) makes an array with a row for each possible item, and `for item in items:` iterates over the actual ones"
+)
 
 
 class GrowingList(list[Any]):
@@ -117,7 +119,7 @@ class TracedList(Sequence[Any]):
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice) and self.least != self.most:
-            raise TraceError(f"{UNKNOWN}, and so is what a slice of it holds; {INSTEAD}").at(user_location())
+            raise TraceError(f"{UNKNOWN}, and so are the contents of a slice of it; {INSTEAD}").at(user_location())
         if isinstance(key, slice):
             return [self[i] for i in range(*key.indices(len(self)))]
         if is_traced(key):
@@ -370,7 +372,7 @@ def _unflatten(kept: Kept | None, children: Sequence[Any]) -> Any:
     if current_trace() is not None:
         return TracedList(kept, buffers, count)
     if getattr(count, "shape", None) != ():
-        raise TraceError(f"a function that vmap maps gives a list; {UNKNOWN}, and may differ; return aj.stack(items, fill=0.0)")
+        raise TraceError(f"a function under vmap returns a list; {UNKNOWN}, and may differ; return aj.stack(items, fill=0.0)")
     return [kept.rows.tree.unflatten([buffer[i] for buffer in buffers]) for i in range(int(count))]
 
 

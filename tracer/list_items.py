@@ -97,7 +97,7 @@ class ItemForm(NamedTuple):
         rows = max(FEWEST, min(ROWS, BYTES // size)) * _roominess.factor
         if rows * size > max(BYTES, memory() // SHARE):
             where = user_location()
-            raise MemoryError(f"no memory for a list of {rows:,} items of {self}{f', at {where}' if where else ''}")
+            raise MemoryError(f"not enough memory for a list of {rows:,} items of {self}{f', at {where}' if where else ''}")
         return rows
 
     def blank(self, capacity: int) -> list[Operand]:

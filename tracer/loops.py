@@ -134,13 +134,13 @@ def _trace_body(trace: Trace, loop: LoopTrace, counted: bool, trips: Trips) -> B
         if seen is not None and not same_blocks(seen, block):
             raise reads_made(carries)
         return Body(carries, cells, block, region.overwritten)
-    raise TraceError(f"the types in this {loop.words.what} loop do not settle: each iteration changes them again").at(user_location())
+    raise TraceError(f"each iteration of this {loop.words.what} loop changes types again; a traced loop must keep them").at(user_location())
 
 
 def reads_made(carries: Sequence[CarriedEntry]) -> TraceError:
     made = ", ".join(name for carry in carries for name in carry.made)
     return TraceError(
-        f"the loop makes {made} in its first iteration, and does something else when it is there, in later ones; put it in before the loop"
+        f"the loop creates {made} in its first iteration, and does something else in later ones, when it exists; create it before the loop"
     ).at(user_location())
 
 

@@ -270,7 +270,7 @@ REFUSED: dict[Callable[..., Any], str] = {
     list_of_a_traced_length: "how often it repeats a list is not known while tracing",
     list_made_longer: "how often it repeats a list is not known while tracing",
     first_of_an_empty_list: "the list is empty before the traced loop that appends to it",
-    slice_assigned: "what a slice of it holds",
+    slice_assigned: "the contents of a slice of it",
     list_of_pairs: "the items of the list are structures, not arrays",
     list_inserted: "takes new items at its end",
     list_popped_at_the_start: "takes new items at its end",

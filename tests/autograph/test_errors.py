@@ -462,14 +462,14 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (size_of_traced_value, (3,), TraceError,
      ("full: a size cannot be a traced value; take it from the .shape of an argument, close over a Python int, or name the argument in "
      "static=; in a traced branch or loop it may differ each time")),
-    (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot decide on it: write a loop, or choose"),
+    (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot depend on it: write a loop, or choose"),
     (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),
     (stacked_though_unknown, (1.0,), TraceError,
      ("the length of this list is only known when the function runs; "
-     "aj.stack(items, fill=0.0) makes an array of as many rows as there can be, and `for item in items:` goes over those there are")),
+     "aj.stack(items, fill=0.0) makes an array with a row for each possible item, and `for item in items:` iterates over the actual ones")),
     (averaged_though_unknown, (1.0,), TraceError, "only known when the function runs; aj.stack(items, fill=0.0) makes an array"),
     (comprehension_over_unknown, (1.0,), TraceError, "the length of this list is only known when the function runs; aj.stack("),
-    (slice_of_unknown, (1.0,), TraceError, "and so is what a slice of it holds; aj.stack("),
+    (slice_of_unknown, (1.0,), TraceError, "and so are the contents of a slice of it; aj.stack("),
     (item_of_empty_list, (1.0,), TraceError,
      ("the list is empty before the traced loop that appends to it, so the type of its items is not known: append the first one before the "
      "loop, or ask for len(...) > 0 first")),

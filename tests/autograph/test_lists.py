@@ -95,7 +95,7 @@ def test_a_branch_chooses_between_items_not_between_lists() -> None:
 
 
 def test_vmap_refuses_lists_of_unknown_length() -> None:
-    with pytest.raises(TraceError, match="a function that vmap maps gives a list"):
+    with pytest.raises(TraceError, match="a function under vmap returns a list"):
         aj.vmap(lambda x: steps(x, 3.0))(np.ones(3))
 
 
@@ -171,7 +171,7 @@ def test_a_call_that_has_printed_cannot_start_again(capsys: pytest.CaptureFixtur
             items.append(n)
         return len(items)
 
-    with pytest.raises(CheckError, match="`items` has more than 4096 items, the most that a loop of unknown length has room for; write"):
+    with pytest.raises(CheckError, match="`items` has more than 4096 items, the capacity of lists in loops of unknown length; write"):
         shown(5000)
     assert capsys.readouterr().out == "started with 5000\n"
 
@@ -187,7 +187,7 @@ def test_a_list_larger_than_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
             items.append(x)
         return len(items)
 
-    with pytest.raises(MemoryError, match="no memory for a list of 16,777,216 items of f64"):
+    with pytest.raises(MemoryError, match="not enough memory for a list of 16,777,216 items of f64"):
         endless(1.0)
 
 

@@ -84,7 +84,7 @@ else:
 """
     done = on_ranks(2, "-c", PREAMBLE + program, ADJIT_RANKS_TIMEOUT="2")
     assert done.returncode != 0
-    assert "rank 0 has come to the first call of step, and rank 1 did not within 2 s" in done.stderr
+    assert "rank 0 has reached the first call of step, and rank 1 did not within 2 s" in done.stderr
 
 
 @pytest.mark.parametrize("ending", ["sys.exit('no data')", "sys.exit(0)", "raise SystemExit(3)"])

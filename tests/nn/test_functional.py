@@ -127,9 +127,9 @@ def test_errors() -> None:
         nn.Model(x, x + y)
     with raises_with(ValueError, "same name (x, x)"):
         nn.Model([x, nn.Input((2,), name="x")], x)
-    with raises_with(TypeError, "outputs are symbolic", "3.0"):
+    with raises_with(TypeError, "outputs must be symbolic", "3.0"):
         nn.Model(x, 3.0)
-    with raises_with(TypeError, "variable scale", "no layer owns it"):
+    with raises_with(TypeError, "variable scale", "belongs to no layer"):
         x * aj.Variable(np.float32(2.0), name="scale")
     with raises_with(ValueError, "'head' (Dense)", "f32[1,2]"):
         layer = nn.Dense(3, name="head")

@@ -102,7 +102,7 @@ TABLE: list[tuple[Any, str]] = [
     (of_integers, r"the target is i64\[\]: only floats"),
     (not_trainable, "variable 'frozen' is not trainable"),
     (not_read, "variable 'w' was not read"),
-    (by_the_sign, "`copysign`.* is not differentiable by the argument"),
+    (by_the_sign, "`copysign`.* is not differentiable with respect to the argument"),
     (watched_late, "before it was watched|not connected"),
 ]
 
@@ -133,7 +133,7 @@ def test_left_through_numpy() -> None:
         tape.watch(x)
         kept = (x * x).numpy()
         y = aj.tensor(np.sin(kept))
-    assert "left through NumPy at line" in tape.explain(y, x)
+    assert "it was converted to NumPy or Python at line" in tape.explain(y, x)
 
 
 def test_a_spent_tape() -> None:
@@ -142,7 +142,7 @@ def test_a_spent_tape() -> None:
         tape.watch(x)
         y = x * x
     tape.gradient(y, x)
-    assert "spent" in tape.explain(y, x)
+    assert "the tape is not persistent" in tape.explain(y, x)
 
 
 def test_after_a_gradient_that_is_none() -> None:
@@ -154,7 +154,7 @@ def test_after_a_gradient_that_is_none() -> None:
     with pytest.raises(RuntimeError, match="can only be used"):
         tape.gradient(y, x)
     tape.reset()
-    assert "spent" in tape.explain(y, x)
+    assert "the tape is not persistent" in tape.explain(y, x)
 
 
 def test_computed_outside() -> None:

@@ -36,7 +36,7 @@ def checked(caught: pytest.ExceptionInfo[aj.InternalError], cause: type[Exceptio
     assert isinstance(error, RuntimeError)
     assert isinstance(error.__cause__, cause)
     message = str(error)
-    assert "a bug of adjit, not of your program" in message
+    assert "a bug in adjit, not in your program" in message
     assert re.search(r"test_internal\.py:\d+", message), "the user's line"
     found = re.search(r"is in (\S+\.ir)", message)
     assert bool(found) is has_file

@@ -250,7 +250,7 @@ def test_integers_of_all_sizes() -> None:
         assert int(f(n)) == n
     assert took_the_short_way(f)
     for n in (2**63, -(2**63) - 1, 10**40):
-        with pytest.raises(aj.AdjitError, match="does not fit i64"):
+        with pytest.raises(aj.AdjitError, match="does not fit into i64"):
             f(n)
     assert int(f(7)) == 7
 

@@ -144,7 +144,7 @@ def call_all(f: Any, calls: Any) -> None:
 class TestRetraces:
     def test_a_streak_of_traces_that_nobody_uses_again_warns(self) -> None:
         f = aj.function(lambda x, y: x.sum() + y, name="loss", dynamic=False)
-        with pytest.warns(aj.RetraceWarning, match=r"loss has been traced and compiled 5 times.*`x`: dim 0 was 4, is 5\.") as caught:
+        with pytest.warns(aj.RetraceWarning, match=r"loss has been compiled 5 times.*`x`: dim 0 was 4, is 5\.") as caught:
             call_all(f, [(np.ones(n), 1.0) for n in range(1, 6)])
         assert caught[0].filename == __file__
 

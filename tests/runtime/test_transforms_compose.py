@@ -158,7 +158,7 @@ def test_bad_axes() -> None:
         aj.vmap(lambda x: x, in_axes=None)(X)
     with pytest.raises(ShapeError, match="names 1 axes for 2 values"):
         aj.vmap(lambda x, y: x, in_axes=(0,))(X, X)
-    with pytest.raises(ShapeError, match="no place 3"):
+    with pytest.raises(ShapeError, match="out_axes=3 is out of range"):
         aj.vmap(lambda x: x, out_axes=3)(X)
 
 

@@ -25,7 +25,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception]]] 
     "isdtype: 'float' is not a kind of dtypes": (lambda x: x * aj.isdtype(x.dtype, "float"), (X,), ValueError),
     "solve_triangular: the matrices must be square, not f64[3]": (lambda x: aj.linalg.solve_triangular(x, x), (X,), ShapeError),
     "the matrix is singular": (lambda x: aj.linalg.solve_triangular(x * 0.0, x), (S,), aj.SingularMatrixError),
-    "var, std: dtype=int32: means are no integers": (lambda i: np.std(i + 0.0, dtype=np.int32), (I,), DTypeError),
+    "var, std: dtype=int32: means are not integers": (lambda i: np.std(i + 0.0, dtype=np.int32), (I,), DTypeError),
     "expm: takes square matrices, not f64[3,4]": (lambda x: aj.linalg.expm(x), (M,), ShapeError),
     "sqrtm: takes square matrices, not f64[3]": (lambda x: aj.linalg.sqrtm(x), (X,), ShapeError),
     "solve_triangular: trans must be 0, 1": (lambda x: aj.linalg.solve_triangular(x, x, trans=2), (S,), ShapeError),

@@ -268,14 +268,14 @@ def undecided() -> str:
         return instead
     code = frame.f_code
     if code.co_name == "<genexpr>" or in_comprehension(frame):
-        return f"a condition inside of a comprehension cannot decide on it: write a loop, or {instead}"
+        return f"a condition inside of a comprehension cannot depend on it: write a loop, or {instead}"
     if code.co_flags & GENERATOR:
-        return f"a generator gives its items while tracing, and cannot decide on it: make a list in a loop, or {instead}"
+        return f"a generator runs while tracing, so its conditions cannot depend on it: make a list in a loop, or {instead}"
     converted = AG in code.co_freevars or any(found.code is code for found in _codes.values())
     reason = why_not(code) or (None if converted else why_nobody_tried(frame))
     if reason is not None:
         return f"`{code.co_name}` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: {reason}; or {instead}"
-    return f"this construct of Python cannot decide on it: {instead}"
+    return f"this construct of Python cannot depend on it: {instead}"
 
 
 def to_code(function: Callable[..., Any]) -> str:

@@ -117,7 +117,7 @@ def unpackbits(x: Any, /, axis: int | None = None, count: int | None = None, bit
     wanted = n if count is None else operator.index(count)
     wanted = n + wanted if wanted < 0 else wanted
     if wanted < 0:
-        raise ShapeError(f"unpackbits: count={count} drops more than the {n} bits that there are")
+        raise ShapeError(f"unpackbits: count={count} drops more bits than there are: {n}")
     flat = ops.slice_(flat, [*[slice(None)] * (flat.ndim - 1), slice(wanted)])
     return moved(ops.pad(flat, [0] * flat.ndim, [*[0] * (flat.ndim - 1), max(wanted - n, 0)]), -1, axis)
 

@@ -167,7 +167,7 @@ def polyder(p: Any, /, m: int = 1) -> Operand:
     """
     out = to_operand(p)
     if m < 0:
-        raise ShapeError(f"polyder: derivatives are taken m times, not {m}; see polyint")
+        raise ShapeError(f"polyder: m must not be negative: {m}; see polyint")
     for _ in range(operator.index(m)):
         degree = out.shape[0] - 1
         out = ops.slice_(out, [slice(0, max(degree, 0))]) * np.arange(degree, 0, -1)
@@ -182,7 +182,7 @@ def polyint(p: Any, /, m: int = 1, k: float | Sequence[float] | None = None) -> 
     """
     out = floating(to_operand(p))
     if m < 0:
-        raise ShapeError(f"polyint: integrals are taken m times, not {m}; see polyder")
+        raise ShapeError(f"polyint: m must not be negative: {m}; see polyder")
     constants = [float(constant) for constant in np.ravel(0.0 if k is None else k)]
     constants = constants * m if len(constants) == 1 else constants
     if len(constants) < m:

@@ -123,7 +123,7 @@ def range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Operand:
     """Return `arange` of traced bounds, as many numbers as there are when the function runs."""
     first, last, by = (ops.cast(x, common_dtype(*arithmetic(start, stop, step))) for x in to_operands(start, stop, step))
     steps = ops.ceil(ops.div(ops.sub(last, first), by))
-    count = found_size(ops.maximum(steps, 0.0), f"arange: traced values decide on the number of elements; {INSTEAD}")
+    count = found_size(ops.maximum(steps, 0.0), f"arange: the number of elements cannot depend on traced values here; {INSTEAD}")
     kind = first.type.dtype if dtype is None else as_dtype(dtype)
     return ops.cast(first, kind) + ops.iota((count,), 0, kind) * ops.cast(ops.sub(ops.add(first, by), first), kind)
 

@@ -272,7 +272,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     """
     out = to_operand(x)
     if n < 0:
-        raise ShapeError(f"diff: differences are taken n times, not {n}")
+        raise ShapeError(f"diff: n must not be negative: {n}")
     axis = normalize_axis(axis, out.ndim, "diff")
     parts = [out]
     for end, at in ((prepend, 0), (append, 1)):

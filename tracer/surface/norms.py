@@ -48,7 +48,7 @@ def vector_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
     if ord == 1:
         return ops.sum(size, axes, keepdims)
     if not isinstance(ord, numbers.Real):
-        raise UnsupportedError(f"norm: order {ord!r} is not one of vectors; use a number, np.inf or -np.inf")
+        raise UnsupportedError(f"norm: order {ord!r} is not a vector norm; use a number, np.inf or -np.inf")
     total = ops.sum(ops.power(size, float(ord)), axes, keepdims)
     return ops.where(ops.equal(total, 0.0), 0.0, ops.power(total, 1.0 / float(ord)))
 
@@ -67,7 +67,7 @@ def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
         return nuclear_norm(x, (axes[0], axes[1]), keepdims, ord)
     if ord not in (1, -1, math.inf, -math.inf):
-        raise UnsupportedError(f"norm: order {ord!r} is not one of matrices; 'fro', 'nuc', 1, 2 and np.inf are, and their negatives")
+        raise UnsupportedError(f"norm: order {ord!r} is not a matrix norm; use 'fro', 'nuc', 1, -1, 2, -2, np.inf or -np.inf")
     rows, columns = normalize_axes(axes[0], x.ndim, "norm") + normalize_axes(axes[1], x.ndim, "norm")
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = ops.sum(ops.absolute(x), inner, True)

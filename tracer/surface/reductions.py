@@ -243,7 +243,7 @@ def var(
     unwritten("var", out)
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
     if not x.type.is_inexact:
-        raise DTypeError(f"var, std: dtype={x.type.dtype}: means are no integers; use a float dtype, and cast the result")
+        raise DTypeError(f"var, std: dtype={x.type.dtype}: means are not integers; use a float dtype, and cast the result")
     less = ddof if correction is None else correction
     if where is not True:
         return selected_var(x, axis, dtype, less, keepdims, where, mean)

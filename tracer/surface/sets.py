@@ -80,7 +80,7 @@ def positions(mask: Operand, what: str, size: int | None, fill: Any) -> Operand:
     if size is None:
         return found_positions(
             mask,
-            f"{what}: the shape of its result depends on values that are not known while tracing; say how many there can be, with "
+            f"{what}: the shape of its result depends on values that are not known while tracing; give the largest size possible, with "
             f"adjit.{what}(..., size=n), or mask with np.where(condition, a, b)",
         )
     n = mask.shape[0]

@@ -491,6 +491,6 @@ def positions_of_counts(counts: Operand, size: int) -> Operand:
     if not size:
         return counts
     check_not_negative(counts, "repeat: the counts must not be negative")
-    total = found_size(ops.sum(counts), f"repeat: traced counts decide on the size of the result; {INSTEAD}")
+    total = found_size(ops.sum(counts), f"repeat: the size of the result cannot depend on traced counts here; {INSTEAD}")
     ends = ops.additem(ops.full((total + 1,), 0, I64), ops.cumsum(counts, 0), 1)  # how many elements end before each place
     return ops.cumsum(ops.slice_(ends, [slice(0, total)]), 0)

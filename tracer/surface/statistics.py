@@ -214,7 +214,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
     elif not minlength and x.shape[0]:
         minlength = found_size(
             ops.add(ops.max(x), 1),
-            "bincount: the largest number decides on the shape of the result; say with minlength= how many numbers there can be",
+            "bincount: the largest number determines the shape of the result; give an upper bound of the numbers with minlength=",
         )
     weighted = weights is not None and x.shape[0] > 0  # of nothing, NumPy counts integers
     amounts = ops.cast(to_operands(x, weights)[1], F64) if weighted else ops.full(x.shape, 1, I64)
@@ -248,7 +248,7 @@ def histogram(x: Any, /, bins: Any = 10, range: Any = None, density: bool | None
 def edges_of(x: Operand, bins: Any, between: Any) -> Operand:
     if not isinstance(bins, int | np.integer):
         if isinstance(bins, str):
-            raise UnsupportedError("histogram: how many bins there are must be known while tracing; give their number, or their edges")
+            raise UnsupportedError("histogram: the number of bins must be known while tracing; give a number, or the edges of the bins")
         given = to_operands(x, bins)[1]
         check_monotonic(given, "histogram: the edges of bins must increase monotonically")
         return given

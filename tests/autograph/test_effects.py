@@ -134,14 +134,14 @@ SOURCE = np.random.default_rng(0)
 
 @pytest.mark.parametrize("function", [draws_from_numpy, draws_from_python])
 def test_frozen_random_numbers_warn(function) -> None:
-    with pytest.warns(UserWarning, match=r"aj\.random draws in every call") as found:
+    with pytest.warns(UserWarning, match=r"use aj\.random, which draws in every call") as found:
         aj.function(function)(1.0)
     assert found[0].filename == __file__
     assert found[0].lineno == function.__code__.co_firstlineno + 1
 
 
 def test_frozen_numbers_of_a_generator_raise() -> None:
-    with pytest.raises(aj.TraceError, match=r"normal\(\) draws .* aj\.random draws in every call") as found:
+    with pytest.raises(aj.TraceError, match=r"normal\(\) draws .* use aj\.random, which draws in every call") as found:
         aj.function(draws_from_outside)(1.0)
     assert f"test_effects.py:{draws_from_outside.__code__.co_firstlineno + 1}" in str(found.value)
     with pytest.raises(aj.TraceError, match=r"aj\.random"):

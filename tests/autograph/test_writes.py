@@ -34,7 +34,7 @@ def grown(v):
 """
 
 REFUSALS = (
-    r"this write would also change|was changed in place|would change an argument|through another reference|\+= on a NumPy array|"
+    r"this write would also change|was changed in place|would change an argument|through another reference|on the left of \+=|"
     r"changes in a traced branch or loop, in a way that"
 )
 START = ["a = np.zeros(4)", "b = np.ones(4)", "c = x * 2.0", "d = np.array([x[0], 1.0, x[1], 2.0])", "s = 0.0"]

@@ -313,7 +313,7 @@ def test_a_function_with_its_own_derivative_may_compute_with_anything() -> None:
 
 def test_higher_derivatives_need_what_tapes_have_followed() -> None:
     assert float(aj.grad(aj.grad(with_cosine(lambda x: None)))(1.5)) == pytest.approx(-math.sin(1.5))
-    with pytest.raises(aj.GradientError, match=r"f: a derivative of its gradient is taken(.|\n)*reads slope(.|\n)*custom_gradient"):
+    with pytest.raises(aj.GradientError, match=r"f: its gradient is being differentiated(.|\n)*reads slope(.|\n)*custom_gradient"):
         aj.grad(aj.grad(with_cosine(lambda x: math.cos(x))))(1.5)
     saved = aj.custom_vjp(lambda x: x * x)
     saved.defvjp(lambda x: (x * x, float(x)), lambda x, g: (2.0 * x * g,))

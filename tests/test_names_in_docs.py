@@ -127,5 +127,5 @@ def test_passes_in_their_order() -> None:
 
 
 def test_what_does_not_exist_is_found() -> None:
-    text = "See `ir/no_such_file.py`, `passes.no_such_pass`, `ir/cost.py` and `ir.cost.Work`."
+    text = "See `ir/no_such_file.py`, `passes.no_such_pass`, `ir/types.py` and `ir.types.TensorType`."
     assert missing(text) == ["ir/no_such_file.py", "passes.no_such_pass"]

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import ast
 import linecache
-import os
-import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from adjit.ir.location import Location
-from adjit.tracer.frames import instruction, is_ours
+from adjit.tracer.frames import instruction, user_frame
 
 # Calls that store their arguments: a statement that contains one does more than look.
 KEEPING = frozenset({
@@ -25,14 +23,13 @@ KEEPING = frozenset({
     "__setitem__", "put_along_axis", "fill_diagonal", "assign", "setattr", "send",
 })  # fmt: skip
 SHOWING = frozenset({"testing", "save", "savez", "savez_compressed", "savetxt"})  # parts of NumPy that write to no array
-LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 class Exit:
     """The place in the user's source where a value leaves."""
 
     def __init__(self) -> None:
-        self.frame = user_frame()
+        self.frame = user_frame(2)
         self.path = None if self.frame is None else expression(self.frame.f_code, self.frame.f_lasti)
 
     @property
@@ -78,23 +75,6 @@ class Exit:
         if self.path is not None:
             return any(isinstance(n, ast.Name) and n.id in ("float", "complex") for n in ast.walk(self.path[0]))
         return self.frame is not None and not {"float", "complex"}.isdisjoint(self.frame.f_code.co_names)
-
-
-def user_frame() -> FrameType | None:
-    """Return the innermost frame that belongs neither to adjit nor to an installed library."""
-    frame: FrameType | None = sys._getframe(3)
-    nearest = None
-    while frame is not None:
-        if not is_ours(frame):
-            nearest = nearest or frame
-            if not is_installed(frame.f_code.co_filename):
-                return frame
-        frame = frame.f_back
-    return nearest
-
-
-def is_installed(filename: str) -> bool:
-    return "site-packages" in filename or "dist-packages" in filename or filename.startswith((LIBRARY, "<frozen"))
 
 
 def expression(code: CodeType, offset: int) -> list[ast.AST] | None:

@@ -6,6 +6,7 @@ microseconds per op: the meaning of an instruction is looked up once per code ob
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from adjit.ir.records import NamedTuple
 from adjit.ir.tracebacks import entries, package_of
 
 BETWEEN = ("adjit", "numpy", "contextlib", "functools", "collections")  # packages with frames between an op and the line that asked for it
+LIBRARY = os.path.dirname(os.__file__) + os.sep
 REMEMBERED = 2048  # code objects; the table keeps them alive, so it is cleared when it grows past this
 
 _CACHE = opmap["CACHE"]
@@ -56,9 +58,26 @@ def user_site(depth: int = 1) -> CallSite | None:
 
 
 def user_location() -> Location | None:
-    """Return the user's line that is running."""
-    site = user_site(2)
-    return site.location if site else None
+    """Return the user's line that is running: outside of installed libraries, if there is one."""
+    frame = user_frame(2)
+    return None if frame is None else instruction(frame.f_code, frame.f_lasti)[0]
+
+
+def user_frame(depth: int) -> FrameType | None:
+    """Return the innermost frame that belongs neither to adjit nor to an installed library; of the latter, if there are only those."""
+    frame: FrameType | None = sys._getframe(depth)
+    nearest = None
+    while frame is not None:
+        if not is_ours(frame):
+            nearest = nearest or frame
+            if not is_installed(frame.f_code.co_filename):
+                return frame
+        frame = frame.f_back
+    return nearest
+
+
+def is_installed(filename: str) -> bool:
+    return "site-packages" in filename or "dist-packages" in filename or filename.startswith((LIBRARY, "<frozen"))
 
 
 def user_level() -> int:
@@ -70,13 +89,11 @@ def user_level() -> int:
 
 
 def raised_at(traceback: TracebackType | None) -> Location | None:
-    """Return the innermost user line that an exception passed through."""
-    found: Location | None = None
-    while traceback is not None:
-        if not is_ours(traceback.tb_frame):
-            found = instruction(traceback.tb_frame.f_code, traceback.tb_lasti)[0]
-        traceback = traceback.tb_next
-    return found
+    """Return the innermost user line that an exception passed through: outside of installed libraries, if there is one."""
+    entered = [entry for entry in entries(traceback) if not is_ours(entry.tb_frame)]
+    own = [entry for entry in entered if not is_installed(entry.tb_frame.f_code.co_filename)]
+    last = (own or entered)[-1:]
+    return instruction(last[0].tb_frame.f_code, last[0].tb_lasti)[0] if last else None
 
 
 def recurs_at(traceback: TracebackType | None) -> Location | None:

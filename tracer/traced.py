@@ -143,7 +143,7 @@ class Traced(ArrayMethods, Value):
             else self._unknown(
                 "np.asarray()",
                 "its elements are",
-                "np.stack makes an array of a list of traced values; functions outside of NumPy and adjit do not take them" + advice(),
+                "np.stack makes an array of a list of traced values; functions outside of NumPy and adjit do not take them",
             )
         )
 
@@ -172,7 +172,7 @@ class Traced(ArrayMethods, Value):
     def _unknown(self, use: str, what: str, instead: str) -> NoReturn:
         if not self._reachable():
             raise leaked(self, use).at(user_location())
-        raise TraceError(f"{self!r}: {what} not known while tracing; {instead}").at(user_location())
+        raise TraceError(f"{self!r}: {what} not known while tracing; {instead}{advice()}").at(user_location())
 
     def _reachable(self) -> bool:
         """Whether the trace that created this value is still active."""

@@ -6,6 +6,7 @@ import io
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -324,3 +325,23 @@ def test_a_differentiated_tensor_has_no_buffer() -> None:
         aj.grad(lambda x: np.frombuffer(x)[0] * x[0])(np.ones(3))
     with pytest.raises(aj.GradientError):
         aj.grad(lambda x: np.sum(np.asarray(x) * x))(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("module", "call", "instead"),
+    [
+        ("linalg", lambda module, x: module.solve(x, x[0]), "aj.linalg.solve takes"),
+        ("linalg", lambda module, x: module.cho_factor(x), ""),
+        ("integrate", lambda module, x: module.quad(lambda t: t * x[0, 0], 0.0, 1.0), "aj.scipy.integrate.quad takes"),
+        ("ndimage", lambda module, x: module.gaussian_filter(x, 1.0), ""),
+        ("optimize", lambda module, x: module.brentq(lambda t: t - x[0, 0], 0.0, 9.0), ""),
+        ("optimize", lambda module, x: module.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)), ""),
+    ],
+)
+def test_errors_under_scipy_name_the_users_line(module: str, call: Any, instead: str) -> None:
+    library = pytest.importorskip(f"scipy.{module}")
+    with pytest.raises(aj.TraceError) as raised:
+        aj.function(lambda x: call(library, x))(np.eye(3) + 1.0)
+    assert instead in str(raised.value)
+    assert Path(__file__).name in str(raised.value)
+    assert "site-packages" not in str(raised.value)

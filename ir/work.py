@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
 from .cost import NOTHING, Cost
 from .func import Block, Stmt
+from .ops.base import Op
 from .ops.region import Region
 from .sizes import hint_of
 from .specialize import numeric, numeric_type
+from .types import TensorType
 
 
 def work(stmt: Stmt, size: Callable[[Any], int] = hint_of, in_memory: bool = True) -> Cost:
@@ -35,4 +36,15 @@ def work(stmt: Stmt, size: Callable[[Any], int] = hint_of, in_memory: bool = Tru
 
 
 def block_work(block: Block, size: Callable[[Any], int] = hint_of, in_memory: bool = True) -> Cost:
-    return reduce(Cost.then, (work(stmt, size, in_memory) for stmt in block.stmts), NOTHING)
+    known: dict[tuple[Op, tuple[TensorType, ...]], Cost] = {}  # long programs repeat a few elementwise ops on operands of few types
+    costs = [NOTHING]
+    for stmt in block.stmts:
+        if not stmt.op.is_elementwise:
+            costs.append(work(stmt, size, in_memory))
+            continue
+        key = stmt.op, tuple([x.type for x in stmt.args])
+        cost = known.get(key)
+        if cost is None:
+            cost = known[key] = work(stmt, size, in_memory)
+        costs.append(cost)
+    return Cost(*map(sum, zip(*costs, strict=True)))

@@ -137,7 +137,8 @@ class Op:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        return hash((type(self), *self.__dict__.values()))
+        values = self.__dict__
+        return hash((type(self), *values.values())) if values else hash(type(self))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.attributes())})"

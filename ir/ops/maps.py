@@ -123,14 +123,18 @@ class Map(Op, abstract=True):
     def element_cost(self, *dtypes: DType) -> Cost:
         """The cost of one element in registers, counted in its lowering. Complex numbers are computed by their parts."""
         key = (self, dtypes)
-        if key not in _costs and any(dtype.kind == "c" for dtype in dtypes):
+        found = _costs.get(key)  # a program asks for the cost of each of its statements several times
+        if found is None:
+            found = _costs[key] = self._counted_cost(dtypes)
+        return found
+
+    def _counted_cost(self, dtypes: tuple[DType, ...]) -> Cost:
+        if any(dtype.kind == "c" for dtype in dtypes):
             real = self.element_cost(*map(real_dtype, dtypes))
-            _costs[key] = real._replace(flops=COMPLEX * real.flops)
-        if key not in _costs:
-            emit = Counting()
-            result = self.scalar(emit, *(Counted(dtype, 0) for dtype in dtypes))
-            _costs[key] = Cost(emit.operations, result.ready)
-        return _costs[key]
+            return real._replace(flops=COMPLEX * real.flops)
+        emit = Counting()
+        result = self.scalar(emit, *(Counted(dtype, 0) for dtype in dtypes))
+        return Cost(emit.operations, result.ready)
 
     def scalars(self, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> tuple[Operand, ...]:
         return (*args, *results)

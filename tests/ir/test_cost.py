@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from adjit.ir.work import block_work
 from adjit.tracer.convert import to_operand
 from tests.ops.harness import func_of
 from tests.ops.test_rows import ROWS
+
+Angle: TypeAlias = Callable[..., Any]
 
 
 @pytest.mark.parametrize(
@@ -107,21 +110,46 @@ def twin() -> Iterator[Binary]:
     del REGISTRY["twin"]
 
 
-def test_an_added_op_is_compiled_as_the_built_in_one(twin: Binary) -> None:
-    """In a loop, with its gradient: what is kept and what is recomputed is the same, statement by statement."""
+def in_a_loop(angle: Angle) -> Any:
+    def f(x):  # type: ignore[no-untyped-def]
+        for _ in aj.range(50):
+            x = x + 0.1 * angle(x, x + 2.0)
+        return aj.sum(x)
 
-    def steps(angle):  # type: ignore[no-untyped-def]
-        def f(x):  # type: ignore[no-untyped-def]
-            for _ in aj.range(50):
-                x = x + 0.1 * angle(x, x + 2.0)
-            return aj.sum(x)
+    return aj.grad(f)
 
-        return aj.function(aj.grad(f)).inspect(np.ones(100)).optimized
 
-    ours = steps(lambda a, b: binary(twin, to_operand(a), to_operand(b)))
-    theirs = steps(lambda a, b: ops.atan2(a, b))
+def in_registers(angle: Angle) -> Any:
+    def f(x):  # type: ignore[no-untyped-def]
+        y = aj.sum(x)
+        while y > 1.0:
+            y = y - 0.1 - angle(y, 2.0) * angle(y + 1.0, y)
+        return y
+
+    return f
+
+
+def in_a_scan(angle: Angle) -> Any:
+    def f(x):  # type: ignore[no-untyped-def]
+        return aj.sum(aj.scan(lambda c, row: (c + angle(c, row), c * row), x[0], x[1:])[1])
+
+    return aj.value_and_grad(f)
+
+
+def fused(angle: Angle) -> Any:
+    return aj.value_and_grad(lambda x: aj.sum(angle(x[1:], x[:-1] + 2.0) * aj.sum(angle(x, 1.0 + x * x))))
+
+
+@pytest.mark.parametrize("size", [7, 100, 300_000])
+@pytest.mark.parametrize("program", [in_a_loop, in_registers, in_a_scan, fused])
+def test_an_added_op_is_compiled_as_the_built_in_one(twin: Binary, program: Callable[[Angle], Any], size: int) -> None:
+    """What is kept, what is recomputed and what is on threads is the same, statement by statement, and so is the generated code."""
+    ours = aj.function(program(lambda a, b: binary(twin, to_operand(a), to_operand(b)))).inspect(np.ones(size))
+    theirs = aj.function(program(ops.atan2)).inspect(np.ones(size))
     strip = lambda text: [line.partition("!")[0].replace("twin", "atan2") for line in text.splitlines()[1:]]  # noqa: E731
-    assert strip(ours) == strip(theirs)
+    assert "twin" in ours.optimized
+    assert strip(ours.optimized) == strip(theirs.optimized)
+    assert ours.llvm.replace("twin", "atan2") == theirs.llvm
 
 
 def test_integer_division_is_not_recomputed_lightly() -> None:

@@ -51,11 +51,11 @@ from adjit.tracer.pytree import register_pytree_node, tree_map
 from adjit.tracer.surface import linalg
 from adjit.tracer.surface.complex_numbers import angle
 from adjit.tracer.surface.create import (
-    arange, asarray, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
+    arange, asarray, astype, cast, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
 )  # fmt: skip
 from adjit.tracer.surface.elementwise import (
-    absolute, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, astype, bitwise_and, bitwise_not, bitwise_or,
-    bitwise_xor, cast, cbrt, ceil, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax,
+    absolute, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, bitwise_and, bitwise_not, bitwise_or,
+    bitwise_xor, cbrt, ceil, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax,
     fmin, fmod, greater, greater_equal, heaviside, hypot, isclose, isfinite, isinf, isnan, left_shift, less, less_equal, log, log1p, log2,
     log10, logaddexp, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply, nan_to_num, negative, not_equal,
     positive, power, rad2deg, reciprocal, relu, remainder, right_shift, rint, round, rsqrt, select, sigmoid, sign, signbit, sin, sinc, sinh,
@@ -113,9 +113,10 @@ if _TYPE_CHECKING:
         argwhere, compress, extract, flatnonzero, intersect1d, nonzero, setdiff1d, setxor1d, trim_zeros, union1d, unique, unique_all,
         unique_counts, unique_inverse, unique_values,
     )  # fmt: skip
+    from adjit.tracer.surface.histograms import bincount, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd
     from adjit.tracer.surface.statistics import (
-        average, bincount, corrcoef, cov, digitize, histogram, histogram2d, histogram_bin_edges, histogramdd, median, nanargmax, nanargmin,
-        nanmedian, nanpercentile, nanprod, nanquantile, nanstd, nanvar, percentile, quantile,
+        average, corrcoef, cov, median, nanargmax, nanargmin, nanmedian, nanpercentile, nanprod, nanquantile, nanstd, nanvar, percentile,
+        quantile,
     )  # fmt: skip
     from adjit.tracer.surface.trees import ravel_pytree, tree_flatten, tree_leaves, tree_structure, tree_unflatten
     from adjit.tracer.surface.updates import apply_along_axis, apply_over_axes, fill_diagonal, place, put, put_along_axis, putmask
@@ -153,8 +154,9 @@ _LATE = {
         "special": "i0",
         "calculus": "geomspace gradient logspace polyder polyfit polyint trapezoid unwrap vander",
         "einsum": "einsum einsum_path",
-        "statistics": """average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd median nanargmax
-            nanargmin nanmedian nanpercentile nanprod nanquantile nanstd nanvar percentile quantile""",
+        "histograms": "bincount digitize histogram histogram2d histogram_bin_edges histogramdd",
+        "statistics": """average corrcoef cov median nanargmax nanargmin nanmedian nanpercentile nanprod nanquantile nanstd nanvar
+            percentile quantile""",
         "bits": "bitwise_count frexp gcd lcm ldexp nextafter packbits ravel_multi_index spacing unpackbits",
         "images": "avg_pool conv1d conv2d conv3d conv_transpose max_pool",
         "segments": "segment_max segment_mean segment_min segment_prod segment_sum",

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 COMPILER = ("ir", "tracer", "passes", "codegen", "runtime")  # `nn` and `compat` spell the names of other libraries
 
 # Calls of `isinstance` with a registered op class, and with any, such as `Reduce`. There were 183 and 268, 43 and 62 before.
+MOST_LINES = 500  # of a file; tables of tests may be longer
 MOST = {"passes": (81, 104), "codegen": (11, 18)}
 
 
@@ -103,3 +104,10 @@ def test_ops_alone_say_what_they_cost() -> None:
     paths = [path for package in COMPILER for path in (ROOT / package).rglob("*.py")]
     asking = [path for path in paths if path != ROOT / "ir" / "cost.py" and ROOT / "ir" / "ops" not in path.parents]
     assert [f"{path.relative_to(ROOT)}:{line}" for path in asking for line in cost_tables(ast.parse(path.read_text()))] == []
+
+
+@pytest.mark.parametrize("package", [*COMPILER, "nn", "compat", "tests"])
+def test_files_are_short(package: str) -> None:
+    lines = {str(path.relative_to(ROOT)): path.read_text().count("\n") for path in (ROOT / package).rglob("*.py")}
+    most = MOST_LINES + 200 if package == "tests" else MOST_LINES
+    assert {name: count for name, count in lines.items() if count > most} == {}

@@ -55,8 +55,9 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
 LATE: dict[str, str] = {
     name: module
     for module, names in {
-        "statistics": """average median quantile percentile nanmedian digitize bincount histogram cov corrcoef nanprod nanvar nanstd
-            nancumsum nancumprod nanargmax nanargmin nanquantile nanpercentile histogram_bin_edges histogram2d histogramdd""",
+        "statistics": """average median quantile percentile nanmedian cov corrcoef nanprod nanvar nanstd nancumsum nancumprod nanargmax
+            nanargmin nanquantile nanpercentile""",
+        "histograms": "digitize bincount histogram histogram_bin_edges histogram2d histogramdd",
         "calculus": "gradient trapezoid unwrap logspace geomspace vander polyfit polyder polyint",
         "array_api": "cumulative_sum cumulative_prod",
         "einsum": "einsum einsum_path",
@@ -175,7 +176,7 @@ NUMPY.update({
 
 if hasattr(np, "unstack"):  # NumPy 2.1
     NUMPY.update({
-        np.unstack: shapes.unstack, np.astype: elementwise.astype,
+        np.unstack: shapes.unstack, np.astype: create.astype,
     })  # fmt: skip
 if hasattr(np, "matvec"):  # NumPy 2.2
     NUMPY.update({np.matvec: products.matvec, np.vecmat: products.vecmat})

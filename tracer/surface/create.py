@@ -1,4 +1,4 @@
-"""Functions that create arrays: constants, ranges, grids. Shapes are static."""
+"""Functions that create arrays: constants, ranges, grids, the same values in another dtype. Shapes are static."""
 
 from __future__ import annotations
 
@@ -234,3 +234,22 @@ def size(x: Any, /, axis: int | None = None) -> int:
     """Return the number of elements (along an axis), which is known while tracing."""
     operand = to_operand(x)
     return operand.size if axis is None else operand.shape[axis]
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Operand:
+    """Return x cast to another dtype.
+
+    >>> aj.astype([1.7, -1.7], "int32")
+    Tensor([ 1, -1], i32[2])
+    """
+    check_device(device)
+    return to_operand(x).astype(dtype)
+
+
+def cast(x: Any, dtype: Any, /) -> Operand:
+    """Return x cast to another dtype.
+
+    >>> aj.cast([0, 2], "bool")
+    Tensor([False,  True], bool[2])
+    """
+    return to_operand(x).astype(dtype)

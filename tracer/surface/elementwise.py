@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import DTypeError, UnsupportedError
+from adjit.ir.errors import DTypeError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_dtype, common_math_dtype, promoted
 from adjit.ir.types import BOOL, C128, F64, I8, SCALARS, math_dtype
@@ -481,23 +481,3 @@ def isclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan
     """
     a, b = numbers(a, b)
     return ops.isclose(a, b, rtol, atol, equal_nan)
-
-
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Operand:
-    """Return x cast to another dtype.
-
-    >>> aj.astype([1.7, -1.7], "int32")
-    Tensor([ 1, -1], i32[2])
-    """
-    if device not in (None, "cpu"):
-        raise UnsupportedError(f"device {device!r} does not exist; the only device is 'cpu'")
-    return to_operand(x).astype(dtype)
-
-
-def cast(x: Any, dtype: Any, /) -> Operand:
-    """Return x cast to another dtype.
-
-    >>> aj.cast([0, 2], "bool")
-    Tensor([False,  True], bool[2])
-    """
-    return to_operand(x).astype(dtype)

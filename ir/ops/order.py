@@ -51,6 +51,22 @@ def argsort(z: Operand, axis: int, descending: bool) -> Operand:
     return out
 
 
+def sorts_before(a: Any, b: Any, strict: bool) -> Operand:
+    """Whether numbers come before others in sorted order; if not `strict`, also where both are in the same place."""
+    *keys, (left, right) = zip(sorting_keys(a), sorting_keys(b), strict=True)
+    out: Operand = (logic.less if strict else logic.less_equal)(left, right)
+    for left, right in reversed(keys):
+        out = logic.logical_or(logic.less(left, right), logic.logical_and(logic.equal(left, right), out))
+    return out
+
+
+def sorting_keys(z: Operand) -> tuple[Operand, Operand, Operand]:
+    """What is compared first, second and third: which parts are NaN, the real part, and the imaginary part."""
+    re, im = real(z), imag(z)
+    no_re, no_im = logic.isnan(re), logic.isnan(im)
+    return 2 * cast(no_re, I64) + cast(no_im, I64), where(no_re, 0.0, re), where(no_im, 0.0, im)
+
+
 def gathered(x: Operand, order: Operand, axis: int) -> Operand:
     return apply(Gather(), x, *(order if a == axis else iota(x.shape, a) for a in range(x.ndim)))
 

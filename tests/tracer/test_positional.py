@@ -85,6 +85,31 @@ def test_searchsorted_puts_nan_last(line: np.ndarray[Any, Any], side: Any) -> No
         np.testing.assert_array_equal(got, call(line, WANTED))
 
 
+@pytest.mark.parametrize("size", [255, 256, 257, 511, 512, 513, 5000])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i2", "u8", "c16"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_searchsorted_of_long_vectors(size: int, dtype: str, side: Any) -> None:
+    """Shorter ones are compared with all elements, longer ones bisected: the same positions, with ties, ends and NaN."""
+    rng = np.random.default_rng(size)
+    line = np.sort(rng.integers(0, size // 2, size)).astype(dtype)
+    wanted = np.concatenate([line[:5], line[-5:], rng.integers(0, size, 50).astype(dtype), np.array([0, size], dtype)])
+    if dtype[0] in "fc":
+        line[-3:] = np.nan
+        wanted = np.concatenate([wanted, wanted + 0.5, np.array([np.nan, np.inf, -np.inf, -1], dtype)])
+    for v in (wanted, wanted[:8].reshape(2, 4), wanted[3]):
+        expected = np.searchsorted(line, v, side)
+        found = aj.function(lambda a, v: np.searchsorted(a, v, side))(line, v), np.searchsorted(aj.tensor(line), v, side)
+        for got in (*found, aj.vmap(lambda v: aj.searchsorted(line, v, side))(v) if np.ndim(v) else found[0]):
+            np.testing.assert_array_equal(np.asarray(got), expected)
+
+
+def test_searchsorted_of_many_in_many_takes_no_table_of_all_pairs() -> None:
+    line = np.arange(300_000.0)
+    for found in (aj.searchsorted(line, line), aj.function(aj.searchsorted)(line, line), np.digitize(aj.tensor(line), line) - 1):
+        np.testing.assert_array_equal(np.asarray(found), np.arange(300_000))
+    np.testing.assert_allclose(np.asarray(aj.function(np.interp)(line + 0.5, line, line**2))[:3], [0.5, 2.5, 6.5])
+
+
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("bins", [SORTED[0], SORTED[0][::-1], SORTED[2], np.array([2.0, 2.0])], ids=str)
 def test_digitize_takes_bins_of_either_direction(bins: np.ndarray[Any, Any], right: bool) -> None:

@@ -13,6 +13,7 @@ from adjit.ir.errors import DTypeError, OutOfBoundsError, ShapeError, Unsupporte
 from adjit.ir.operand import Concrete, Operand, as_arithmetic, as_operand
 from adjit.ir.ops.maps import checked_scalar
 from adjit.ir.records import NamedTuple
+from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import BOOL, C64, C128, I64, normalize_axis
 
 from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands, with_axes
@@ -20,6 +21,8 @@ from .elementwise import floating
 from .range_checks import check_below, check_places
 from .reductions import sum as total
 from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
+
+COMPARED = 256  # elements of a sorted vector with which all are compared; in longer ones, positions are found by bisection
 
 
 def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") -> Operand:
@@ -117,7 +120,7 @@ def top_k(x: Any, k: int, /, axis: int = -1) -> TopKResult:
 
 
 def searchsorted(a: Any, v: Any, /, side: str = "left", sorter: Any = None) -> Operand:
-    """Return where to insert elements in a sorted vector: the number of smaller (or not larger) elements. Compares with all of them.
+    """Return where to insert elements in a sorted vector: the number of smaller (or not larger) elements.
 
     >>> aj.searchsorted([1, 2, 3], [0, 2, 9], side="right")
     Tensor([0, 2, 3], i64[3])
@@ -132,12 +135,29 @@ def searchsorted(a: Any, v: Any, /, side: str = "left", sorter: Any = None) -> O
         a = take(a, order)
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side {side!r} is neither left nor right")
-    column = ops.reshape(v, (*v.shape, 1))
-    below = ops.less(a, column) if side == "left" else ops.less_equal(a, column)
-    if v.type.is_float:  # NaN sorts after all numbers
-        last = ops.isnan(column)
-        below = ops.logical_or(below, ops.logical_and(last, ops.logical_not(ops.isnan(a))) if side == "left" else last)
-    return ops.sum(below, -1)
+    size = a.shape[0]
+    if is_symbolic(size) or size <= COMPARED:
+        return ops.sum(comes_before(a, ops.reshape(v, (*v.shape, 1)), side), -1)
+    out = ops.full(v.shape, 0, I64)
+    for step in (1 << k for k in reversed(range(size.bit_length()))):  # binary search for all at once
+        here = out + step
+        element = pick(a, ops.minimum(here, size) - 1)
+        advances = ops.logical_and(ops.less_equal(here, size), comes_before(element, v, side))
+        out = ops.where(advances, here, out)
+    return out
+
+
+def comes_before(a: Operand, v: Operand, side: str) -> Operand:
+    """Return whether elements of a sorted vector come before v, or on the right side, not after it. NaN is after all numbers."""
+    if a.type.is_complex or v.type.is_complex:
+        from adjit.ir.ops.order import sorts_before  # noqa: PLC0415 - few programs need it
+
+        return sorts_before(a, v, side == "left")
+    below = ops.less(a, v) if side == "left" else ops.less_equal(a, v)
+    if not v.type.is_float:
+        return below
+    last = ops.isnan(v)
+    return ops.logical_or(below, ops.logical_and(last, ops.logical_not(ops.isnan(a))) if side == "left" else last)
 
 
 def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Operand:

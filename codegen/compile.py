@@ -101,7 +101,7 @@ def exchanges(block: Block) -> str:
 
 def loops_text(func: Func, target: Target) -> str:
     """The loop programs of the kernels of an optimised Func."""
-    from .loops.printer import print_program  # noqa: PLC0415 - for those who read it
+    from .loops.printer import print_program  # noqa: PLC0415 - only if someone reads it
 
     module = Module(func, target)
     module.parts = Texts(target, module.level)  # nothing is compiled

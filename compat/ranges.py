@@ -16,7 +16,7 @@ OPERATORS = (
 
 
 class Range(Items):
-    """The numbers of a range, of which there are as many as are known when the function runs."""
+    """The numbers of a range whose length is known only when the function runs."""
 
     def __init__(self, bounds: tuple[Any, Any, Any], dtype: Any) -> None:
         items = make_range(bounds, True)

@@ -1,4 +1,4 @@
-"""tf.debugging.assert_shapes: sizes by number and by name, checked when tensors are at hand, since shapes are known then."""
+"""tf.debugging.assert_shapes: sizes by number and by name, checked as soon as the tensors exist, since their shapes are known then."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def nanoseconds(cost: Cost, target: Target) -> float:
 
 
 def flops_in(duration: float) -> int:
-    """How many operations vectors do in so many nanoseconds."""
+    """The number of operations that vector code performs in a number of nanoseconds."""
     return round(duration / IN_VECTORS)
 
 

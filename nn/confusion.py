@@ -72,7 +72,7 @@ class Decisions(Confusion):
             return y_true, y_pred
         classes = y_pred.type.shape[-1] if y_pred.ndim else 0
         if not 0 <= self.class_id < classes:
-            raise ShapeError(f"{self.name}: class_id {self.class_id} is none of the {classes} columns of the predictions {y_pred.type}")
+            raise ShapeError(f"{self.name}: class_id {self.class_id} is not one of the {classes} columns of the predictions {y_pred.type}")
         column = (Ellipsis, self.class_id)
         return ops.getitem(y_true, column), ops.getitem(y_pred, column)
 

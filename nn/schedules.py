@@ -42,7 +42,7 @@ class Schedule(Recorded):
     def label(self, name: str | None) -> str:
         """The given name, or that of the class."""
         if name is not None and not isinstance(name, str):
-            raise TypeError(f"{type(self).__name__}: name is a text, not {name!r}")
+            raise TypeError(f"{type(self).__name__}: name must be a string, not {name!r}")
         return name or type(self).__name__
 
 

@@ -1,7 +1,7 @@
-"""Calls that start again: with more room for a list that was full, or with the size of an array that turned out to be another one.
+"""Calls that start again: with a larger capacity for a list that was full, or with the actual size of an array.
 
-Owns what the calls of one function have learnt about lists in loops of unknown length and about sizes that follow from values, and whether
-a call can start again: it cannot if others have noticed it.
+Stores what earlier calls of a function have found about lists in loops of unknown length and about sizes that depend on values, and decides
+whether a call can start again: it cannot if it has had an effect outside, such as a print.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from adjit.tracer.trace import SIZES
 
 from .concrete import ConcreteFunction
 
-GROWTH = 8  # of the room of a list that was too small
+GROWTH = 8  # factor by which the capacity of a list grows that was too small
 FOUND = re.compile(r".* is (-?\d+) here \(size (\d+)\)")  # in the message of `ir.found_sizes`
 
 
 class Start:
-    """The state with which a call starts: the room of lists, and the sizes that it assumes, as arrays (None: the function needed none)."""
+    """The state with which a call starts: the capacity of lists, and the sizes that it assumes, as arrays (None: none are needed)."""
 
     __slots__ = ("factor", "sizes", "is_guess", "is_mixed")
 

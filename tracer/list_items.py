@@ -58,7 +58,7 @@ class ItemForm(NamedTuple):
 
     @staticmethod
     def of(items: Iterable[Any]) -> ItemForm:
-        """Return the common form of all items, of which there must be at least one."""
+        """Return the common form of all items. There must be at least one."""
         found: ItemForm | None = None
         for item in items:
             found = ItemForm.like(item) if found is None else found.joined(item)

@@ -330,7 +330,7 @@ class TracedProgram:
         self.static = static  # (position, object) of the result leaves that are not arrays
         self.bindings = bindings  # what the function read from outside
         self.reshaped = tuple(reshaped)
-        self.is_whole = is_whole  # whether the trace has come to the function's end: see `Unfinished`
+        self.is_whole = is_whole  # whether the trace has reached the function's end: see `Unfinished`
 
     @property
     def returned(self) -> Sequence[Operand]:

@@ -161,13 +161,13 @@ class Traced(ArrayMethods, Value):
         raise AttributeError(f"a traced array has no attribute {name!r}{why}", name=name, obj=self)
 
     def numpy(self) -> Array:
-        self._unknown(".numpy()", "its elements are", "return it from the function, and call .numpy() on what comes out")
+        self._unknown(".numpy()", "its elements are", "return it from the function, and call .numpy() on the result")
 
     def item(self, *index: int) -> Any:
-        self._unknown(".item()", "its elements are", "return it from the function, and call .item() on what comes out")
+        self._unknown(".item()", "its elements are", "return it from the function, and call .item() on the result")
 
     def tolist(self) -> Any:
-        self._unknown(".tolist()", "its elements are", "return it from the function, and call .tolist() on what comes out")
+        self._unknown(".tolist()", "its elements are", "return it from the function, and call .tolist() on the result")
 
     def _unknown(self, use: str, what: str, instead: str) -> NoReturn:
         if not self._reachable():
@@ -183,7 +183,7 @@ class Traced(ArrayMethods, Value):
 
     def __format__(self, spec: str) -> str:
         if spec:
-            self._unknown("format()", "its digits are", "return it from the function and format what comes out")
+            self._unknown("format()", "its digits are", "return it from the function, and format the result")
         return repr(self)
 
     def __repr__(self) -> str:

@@ -277,7 +277,7 @@ class NestPlan:
         return [Row((self.lanes(),)), loop, *fold, *(Spill(k) if k in self.slots else self._finished(k) for k in sums)]
 
     def _inner_at_run_time(self, size: Expr, sums: tuple[int, ...], length: int) -> list[Node]:
-        """The innermost axis if its size is an expression: blocks of so many vectors, then shorter vectors, then single elements.
+        """The innermost axis if its size is an expression: blocks of a number of vectors, then shorter vectors, then single elements.
 
         Where the CPU can load and store a part of a vector, the rest consists of vectors of which the last one may be such a part.
         """
@@ -336,7 +336,7 @@ class NestPlan:
         return [loop, Fold(sums, width)] if sums else [loop]
 
     def _blocks(self, covered: Expr, width: int, vectors: int, sums: tuple[int, ...], in_parts: bool = False) -> Loop:
-        """The main loop in blocks of so many vectors, whose sums are added to the slots."""
+        """The main loop in blocks of `vectors` vectors, whose sums are added to the slots."""
         block, step = variable(f"b{self.order[-1]}"), vectors * width
         body = self._main_loop(block, minimum(block + step, covered), width, sums, in_parts)
         return Loop(block, 0, covered, step, [*body, *map(Spill, sums)])

@@ -112,7 +112,7 @@ class Renderer:
         self.known, self.addresses = around, addresses
 
     def either(self, node: Either) -> None:
-        """What one of the branches computes on its way is not known behind it."""
+        """Values that one of the branches computes are not known after it."""
 
         def apart(nodes: list[Node]) -> None:
             around, addresses = dict(self.known), dict(self.addresses)

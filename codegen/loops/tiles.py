@@ -54,7 +54,7 @@ def _pieces(plan: NestPlan, sizes: list[int], place: int) -> Iterator[NestSpec]:
     high, wide = outside[place] // TILE * TILE, inner // TILE * TILE
 
     def part(rows: int, columns: int, first: tuple[int, int]) -> NestSpec:
-        """A strip, or the whole of the tiles: so many rows and columns."""
+        """A strip, or all tiles: `rows` rows and `columns` columns, from the position `first` on."""
         domain = (*outside[:place], rows, *outside[place + 1 :], columns)
 
         def moved(access: Access) -> Access:

@@ -33,7 +33,7 @@ def tile_rows(target: Target) -> int:
 
 
 def most_depth(target: Target) -> int:
-    """Rows of a panel of b, of which there are as few as possible."""
+    """The maximum rows of a panel of b: there are as few panels as possible."""
     return MORE_DEPTH if tile_rows(target) == MANY_ROWS else DEPTH
 
 

@@ -54,7 +54,7 @@ define internal i64 @next() {{
 
 
 def _waiting(ranks: World) -> str:
-    """Publish that this rank has come to an exchange, and wait until all have."""
+    """Publish that this rank has reached an exchange, and wait until all have."""
     return f"""declare void @{LOST}(i64)
 define internal void @publish(i64 %number) {{
   %own = call ptr @place(i64 {ranks.rank}, i64 0)

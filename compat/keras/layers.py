@@ -142,7 +142,7 @@ class Embedding(Layer, nn.Embedding):
         if weights is not None:
             table = np.asarray(weights[0] if isinstance(weights, list | tuple) else weights)
             if table.shape != (input_dim, output_dim):
-                raise ShapeError(f"{self.name}: weights {list(table.shape)} are to be {[input_dim, output_dim]}")
+                raise ShapeError(f"{self.name}: weights {list(table.shape)} must have the shape {[input_dim, output_dim]}")
             self.embeddings_initializer = lambda shape, dtype: table.astype(dtype)
 
 

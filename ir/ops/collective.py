@@ -197,7 +197,7 @@ class MatmulAllReduce(Collective):
     """The sum over all ranks of `a @ b`, for ranks of one machine: the host of a region, like `sum_deferred`.
 
     Blocks of the product are exchanged as they are computed. Neither the product nor the sums are stored. `number` is the position of the
-    all-reduce among the collectives of the program: passes move it, and all ranks must come to the same one.
+    all-reduce among the collectives of the program: passes move it, and all ranks must take part in the same one.
     """
 
     number: int = 0

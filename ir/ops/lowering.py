@@ -299,7 +299,7 @@ class Loops(Protocol):
         ...
 
     def sum_deferred(self, target: Window, source: Window, rows: int) -> None:
-        """Complete the deferred sums over all ranks of a row-major array, so many rows at a time, and store each when it is made."""
+        """Complete the deferred sums over all ranks of a row-major array, `rows` rows at a time, and store them."""
         ...
 
     def summed_product(self, target: Window, a: Window, b: Window) -> None:

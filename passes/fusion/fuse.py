@@ -235,7 +235,7 @@ class _Grouping:
         return all(id(v) in self.sizes.made or (id(v) in self.free_to_make and v.type.rank == 0) for v in values_of(stmt))
 
     def _number(self, stmt: Stmt) -> None:
-        """Compute a number before everything else: a group of its readers would have to wait for others that it happens to stand with."""
+        """Compute a number before everything else: otherwise its readers would have to wait for all other statements of its group."""
         for value in values_of(stmt):
             if id(value) not in self.sizes.made:
                 self._make_constant(self.free_to_make[id(value)])

@@ -37,7 +37,7 @@ CONCRETE: dict[str, Callable[[Any], Any]] = {
     "call .numpy()": lambda x: x.numpy(),
     "call .item()": lambda x: x[0].item(),
     "call .tolist()": lambda x: x.tolist(),
-    "format what comes out": lambda x: f"{x[0]:.3f}",
+    "format the result": lambda x: f"{x[0]:.3f}",
     "keep it traced": lambda x: complex(x[0]),
 }
 

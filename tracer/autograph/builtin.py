@@ -250,7 +250,7 @@ def range_(*bounds: Any) -> Any:
 
 
 def pow_(*args: Any, **named: Any) -> Any:
-    """Python asks the base alone for a power with a modulus, which knows nothing of a traced exponent."""
+    """Raise for a power with a modulus and a traced exponent: Python would only ask the base, which does not support it."""
     if len(args) + len(named) > 2 and any(isinstance(x, Operand) for x in (*args, *named.values())):
         refuse_modulus()
     return builtins.pow(*args, **named)

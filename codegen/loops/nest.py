@@ -2,7 +2,8 @@
 
 The nest drops and merges axes as far as the strides of all its accesses allow, makes the axis that vectorises best the innermost, and
 processes it in vectors: a main loop, then the rest of the row as one or two odd-sized vectors. If the size of the innermost axis is known
-only at run time, the rest is a loop over single elements.
+only at run time, the rest is in vectors of which the last may be a part, or, where the CPU cannot load and store parts, in shorter vectors
+and single elements.
 
 A reduction over the innermost axis accumulates in vector registers, in blocks, so that long float sums stay accurate; the float32 totals of
 blocks are added in float64. A reduction that keeps the innermost axis accumulates in the memory of its output.

@@ -179,8 +179,9 @@ def decisions() -> list[Decision]:
         Decision("arrays that the network stores", saved(short), 2),
         Decision("arrays that a polynomial stores", saved(cheap), 1),
         Decision("arrays that costly functions store", saved(costly), 2),
-        Decision("kernels of differences and their gradient", kernels_of(optimized(aj.value_and_grad(rosenbrock), f64(5000))), 1),
-        Decision("kernels of costly differences", kernels_of(optimized(aj.value_and_grad(costly_differences), f64(5000))), 2),
+        # of arrays that no first-level cache holds
+        Decision("kernels of differences and their gradient", kernels_of(optimized(aj.value_and_grad(rosenbrock), f64(20_000))), 1),
+        Decision("kernels of costly differences", kernels_of(optimized(aj.value_and_grad(costly_differences), f64(20_000))), 2),
         Decision("pieces of exp of 1,000 numbers", chunks(np.exp, f64(1000)), 0),
         Decision("pieces of exp of 100,000", chunks(np.exp, f64(100_000)), 12),
         Decision("pieces of exp of 1,000,000", chunks(np.exp, f64(1_000_000)), 31),

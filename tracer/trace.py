@@ -428,6 +428,8 @@ def is_result(leaf: Any) -> bool:
 
 def check_opaque(leaf: Any, location: Location | None) -> None:
     """Raise an error for a result that hides traced values where they could not be replaced by computed ones."""
+    if hasattr(type(leaf), "refuse"):  # text that is known only when the function runs
+        leaf.refuse()
     if isinstance(leaf, Iterator | Awaitable) or is_ours_inside(leaf):
         raise TraceError(
             f"the result is a {type(leaf).__name__}, which would use traced values after the trace has ended; return a list of its items"

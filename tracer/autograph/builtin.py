@@ -5,9 +5,10 @@ from __future__ import annotations
 import builtins
 import math
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import BuiltinMethodType
+from types import BuiltinMethodType, GeneratorType
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,14 @@ from ..loops import LoopTrace, emit_for
 from ..pytree import flatten
 from ..regions import RegionOutput, Wording, is_traced
 from ..scipy_names import counterpart
-from ..trace import current_trace
+from ..trace import Traced, current_trace
 from .arrays import METHODS, NUMPY_OVERLOADS, method_of_constant
+from .heap import Heap
 from .items import enumerate_items, make_range, reversed_items, zip_items
 from .mathematics import MATH_OVERLOADS
+from .places import not_followed
 from .sorting import sort, sorted_
+from .traced_text import TracedText, braced, format_, format_method, join_method, repr_, str_, warn
 
 
 def _extremum(
@@ -123,12 +127,32 @@ def _decided(iterable: Any, python: Callable[..., Any], pairwise: Callable[..., 
     if isinstance(iterable, TracedList):
         return fold(iterable, lambda out, value: pairwise(*(ops.cast(to_operand(v), BOOL) for v in (out, value))), python.__name__)
     known: Any = not decisive
+    reached: Heap | None = None
     for value in iterable:
         if is_traced(value):
             known = value if known is (not decisive) else pairwise(known, value)
+            if reached is None and isinstance(iterable, GeneratorType):
+                reached = reach_of(iterable)
         elif bool(value) is decisive:
-            return decisive
+            known = decisive
+            break
+    if reached is not None:
+        check_unchanged(reached)
     return ops.cast(known, BOOL) if isinstance(known, Operand) else known
+
+
+def reach_of(generator: GeneratorType[Any, Any, Any]) -> Heap | None:
+    """What a generator can change: Python would have stopped it at an item that is only known to decide when the function runs."""
+    names = {} if generator.gi_frame is None else generator.gi_frame.f_locals
+    held = tuple(value for name, value in names.items() if not name.startswith("."))  # `.0` is what it iterates over
+    return Heap([lambda: held])
+
+
+def check_unchanged(heap: Heap) -> None:
+    for thing in heap.changed():
+        raise not_followed(thing.path.removeprefix("held"), thing.value)
+    for named in heap.rebound(set()):
+        raise not_followed(named.path.removeprefix("held"), named.place.read())
 
 
 def fold(items: TracedList, combine: Callable[[Any, Any], Any], what: str) -> Any:
@@ -163,57 +187,6 @@ def _number(python: type, dtype: DType) -> Callable[..., Any]:
         return ops.reshape(operand, ()).retyped(dtype, True)  # weakly typed, like the Python number that it represents
 
     return public
-
-
-class TracedText(str):
-    """An f-string that contains traced values: when printed, it shows those of the run; anywhere else, that they are traced."""
-
-    template: str
-    operands: list[Operand]
-
-    def __new__(cls, parts: Sequence[Any]) -> TracedText:
-        known = [part if isinstance(part, str) else repr(part[0]) if is_traced(part[0]) else written_out(*part) for part in parts]
-        out = super().__new__(cls, "".join(known))
-        out.operands = [as_operand(part[0]) for part in parts if isinstance(part, tuple) and is_traced(part[0])]
-        out.template = "".join(
-            placeholder(*part) if isinstance(part, tuple) and is_traced(part[0]) else braced(text)
-            for part, text in zip(parts, known, strict=True)
-        )
-        return out
-
-    def with_numbers(self, most: int) -> tuple[str, list[Operand]]:
-        """A template with at most that many real numbers, and these numbers; arrays, and what is left, appear by their type."""
-        from string import Formatter  # noqa: PLC0415 - compiles a regular expression
-
-        template, left = "", list(self.operands)
-        numbers: list[Operand] = []
-        for literal, field, spec, conversion in Formatter().parse(self.template):
-            template += braced(literal)
-            if field is not None:
-                x = left.pop(0)
-                if len(numbers) < most and not (x.type.shape or x.type.is_complex or x.type.is_stored):
-                    numbers.append(x)
-                    template += "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
-                else:
-                    template += braced(f"<{x.type}>")
-        return template, numbers
-
-
-def written_out(value: Any, conversion: str = "", spec: str = "") -> str:
-    """Format a value as an f-string does."""
-    conversions: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
-    return format(conversions[conversion](value) if conversion else value, spec)
-
-
-def placeholder(value: Any, conversion: str = "", spec: str = "") -> str:
-    """Return the placeholder of a run-time value, in the syntax of `str.format`."""
-    if spec and not conversion and as_operand(value).ndim:
-        raise TypeError(f"unsupported format string {spec!r} for an array, {as_operand(value).type}; only numbers take one")
-    return "{" + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
-
-
-def braced(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def print_(*values: Any, **options: Any) -> None:
@@ -256,11 +229,33 @@ def pow_(*args: Any, **named: Any) -> Any:
     return builtins.pow(*args, **named)
 
 
+def isinstance_(value: Any, kind: Any, /) -> bool:
+    """A traced value is an instance of the classes of what it stands for: a Python number, a NumPy scalar or an array."""
+    stands_for = python_class(value)
+    return builtins.isinstance(value, kind) or (stands_for is not None and builtins.issubclass(stands_for, kind))
+
+
+def type_(*args: Any, **options: Any) -> Any:
+    stands_for = python_class(args[0]) if len(args) == 1 and not options else None
+    return stands_for or builtins.type(*args, **options)
+
+
+def python_class(value: Any) -> type | None:
+    """The class of what a traced value stands for."""
+    if type(value) is not Traced:  # tensors of adjit.tf are of their own class also while they are traced
+        return None
+    kind = value.type.dtype.kind
+    if value.weak and not value.type.shape:
+        return {"b": bool, "i": int, "u": int, "f": float, "c": complex}.get(kind)
+    return np.ndarray if value.type.shape else value.type.dtype.type
+
+
 _OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.min: min_, builtins.max: max_, builtins.sum: sum_, builtins.all: all_, builtins.any: any_, builtins.print: print_,
     builtins.int: _number(int, I64), builtins.float: _number(float, F64), builtins.bool: _number(bool, BOOL), builtins.range: range_,
     builtins.enumerate: enumerate_items, builtins.zip: zip_items, builtins.reversed: reversed_items, builtins.map: map_,
-    builtins.filter: filter_, builtins.len: len_, builtins.sorted: sorted_, builtins.pow: pow_,
+    builtins.filter: filter_, builtins.len: len_, builtins.sorted: sorted_, builtins.pow: pow_, builtins.isinstance: isinstance_,
+    builtins.type: type_, builtins.str: str_, builtins.repr: repr_, builtins.format: format_, warnings.warn: warn,
 }  # fmt: skip
 
 
@@ -268,6 +263,8 @@ def overload(function: Any) -> Callable[..., Any] | None:
     """Return the replacement of a function of Python, NumPy or SciPy in converted code."""
     if type(function) is BuiltinMethodType and function.__name__ == "sort" and isinstance(function.__self__, list):
         return partial(sort, function.__self__)
+    if type(function) is BuiltinMethodType and isinstance(function.__self__, str) and function.__name__ in ("format", "join"):
+        return partial(format_method if function.__name__ == "format" else join_method, function.__self__)
     if type(function) is BuiltinMethodType and function.__name__ in METHODS and isinstance(function.__self__, np.ndarray):
         return method_of_constant(function.__self__, function.__name__)
     try:

@@ -140,6 +140,17 @@ class Expressions(ast.NodeTransformer):
             return new
         return self.function.operator("get_item", [new.value, subscript(new.slice)], node)
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:  # noqa: N802
+        new = self.visited(node)
+        if (
+            isinstance(new, ast.BinOp)
+            and isinstance(new.op, ast.Mod)
+            and isinstance(new.left, ast.Constant)
+            and isinstance(new.left.value, str)
+        ):
+            return self.function.operator("percent", [new.left, new.right], node)
+        return new
+
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:  # noqa: N802
         """Rewrite an f-string; nested formats are left to Python."""
         if any(isinstance(n, ast.JoinedStr) and any(isinstance(v, ast.FormattedValue) for v in n.values) for n in formats(node)):

@@ -35,10 +35,11 @@ from ..slices import key_to_write
 from ..sparse_products import is_sparse
 from ..trace import Splat, Traced, current_trace
 from .arrays import array_like, fresh_out, is_numpy, joined
-from .builtin import TracedText, any_, overload, written_out
+from .builtin import any_, holds_traced, overload
 from .chance import checked
 from .heap import Heap
 from .places import not_followed
+from .traced_text import TracedText, glued, is_text, percent_text, written_out
 from .vectorize import vectorized
 
 _PLAIN_NEW: Any = object.__new__
@@ -246,12 +247,17 @@ def variables(*named: tuple[str, Callable[[], Any]]) -> dict[str, Any]:
 
 def text(*parts: Any) -> str:
     """Build an f-string from constant parts and values with their conversion and format."""
-    if not any(isinstance(part, tuple) and is_traced(part[0]) for part in parts):
+    if not any(isinstance(part, tuple) and is_text(part[0]) for part in parts):
         return "".join(part if isinstance(part, str) else written_out(*part) for part in parts)
-    return TracedText(parts)
+    return glued([part[0] if isinstance(part, tuple) and isinstance(part[0], TracedText) else TracedText([part]) for part in parts])
 
 
 # ---- assertions and exceptions
+
+
+def percent(template: Any, values: Any) -> Any:
+    """`template % values`, where the template is written in the program."""
+    return percent_text(template, values) if holds_traced([values]) else template % values
 
 
 def assert_stmt(test: Any, message: Callable[[], Any] | None = None) -> None:
@@ -480,7 +486,7 @@ def traced_key(key: Any) -> bool:
 
 
 __all__ = [
-    "and_", "assert_stmt", "callee", "compare", "fresh_out", "get_item", "if_exp", "matches", "not_", "or_", "raised", "set_item", "text",
-    "truth", "update_item", "variables", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand",
-    "ior", "ixor", "ilshift", "irshift",
+    "and_", "assert_stmt", "callee", "compare", "fresh_out", "get_item", "if_exp", "matches", "not_", "or_", "percent", "raised",
+    "set_item", "text", "truth", "update_item", "variables", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow",
+    "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
 ]  # fmt: skip

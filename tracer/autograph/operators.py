@@ -87,7 +87,8 @@ def while_stmt(
     def build(certain: bool) -> None:
         def holds(values: list[Any]) -> Any:
             loop.state.write(values)
-            return go_on()
+            with expressions.pure((test,)):
+                return go_on()
 
         loop.emit("`while`", certain, "none", lambda whole: emit_while(trace, whole, holds), lambda _: body())
 

@@ -14,6 +14,7 @@ from copy import deepcopy
 
 from .placing import load, placed
 
+NUMBERS = ("int", "float", "bool", "complex")  # a traced number stands for one of these
 GUARDS = 6  # maximum number of guards of cases that may fail to match otherwise: each repeats the following cases
 
 
@@ -53,6 +54,15 @@ class Opening:
                 return placed(ast.MatchSequence([self.of(part) for part in parts]), pattern)
             case ast.MatchMapping(keys=keys, patterns=parts, rest=rest):
                 return placed(ast.MatchMapping(keys, [self.of(part) for part in parts], rest), pattern)
+            case ast.MatchClass(cls=ast.Name(id=kind), patterns=[] | [ast.MatchAs(pattern=None)] as parts, kwd_attrs=[]) if kind in NUMBERS:
+                capture = parts[0].name if parts and isinstance(parts[0], ast.MatchAs) else None
+                held = capture or name or self.fresh("matched")
+                call = ast.Call(load("isinstance"), [load(held), load(kind)], [])
+                self.tests.append(placed(call, pattern))
+                return placed(
+                    ast.MatchAs(placed(ast.MatchAs(None, held), pattern), name) if name not in (None, held) else ast.MatchAs(None, held),
+                    pattern,
+                )
             case ast.MatchClass(cls=cls, patterns=parts, kwd_attrs=names, kwd_patterns=more):
                 return placed(ast.MatchClass(cls, [self.of(p) for p in parts], names, [self.of(p) for p in more]), pattern)
         return pattern

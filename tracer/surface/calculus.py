@@ -199,7 +199,7 @@ def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Operan
     Tensor(6.5, f64[])
     """
     y = to_operand(y)
-    (axis,) = normalize_axes(axis, y.ndim, "trapezoid")
+    axis = normalize_axis(axis, y.ndim, "trapezoid")
     head = [slice(None)] * axis
     both = floating(ops.slice_(y, [*head, slice(None, -1)]) + ops.slice_(y, [*head, slice(1, None)]))  # integers wrap, as in NumPy
     if x is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from adjit.ir.found_sizes import INSTEAD, found_size, shape_of, size_of
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import common_dtype
-from adjit.ir.types import F64, as_dtype, as_size, float_dtype
+from adjit.ir.types import F64, as_dtype, as_size, float_dtype, normalize_axes
 
 from ..convert import arithmetic, as_float, numbers, present, rows_joined, to_operand, to_operands
 from .shapes import moveaxis
@@ -230,10 +231,10 @@ def ndim(x: Any, /) -> int:
     return to_operand(x).ndim
 
 
-def size(x: Any, /, axis: int | None = None) -> int:
-    """Return the number of elements (along an axis), which is known while tracing."""
+def size(x: Any, /, axis: Any = None) -> int:
+    """Return the number of elements (along the given axes), which is known while tracing."""
     operand = to_operand(x)
-    return operand.size if axis is None else operand.shape[axis]
+    return operand.size if axis is None else math.prod(operand.shape[a] for a in normalize_axes(axis, operand.ndim, "size"))
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Operand:

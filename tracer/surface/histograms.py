@@ -134,6 +134,12 @@ def histogram2d(
     return out, edges[0], edges[1]
 
 
+def pair_of_ends(range: Any) -> Any:
+    if range is not None and np.shape(range) != (2,):
+        raise ShapeError(f"histogramdd: a range has a start and an end, which {range!r} does not")
+    return range
+
+
 def histogramdd(
     sample: Any, /, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Operand, tuple[Operand, ...]]:
@@ -152,7 +158,9 @@ def histogramdd(
         columns = [pick(points, (slice(None), k)) for k in builtins.range(points.shape[1])]
     numbers = [bins] * len(columns) if isinstance(bins, int | np.integer) else list(bins)
     ranges = [None] * len(columns) if range is None else list(range)
-    edges = [edges_of(x, b, r) for x, b, r in zip(columns, numbers, ranges, strict=True)]
+    if len(numbers) != len(columns) or len(ranges) != len(columns):
+        raise ShapeError(f"histogramdd: {len(columns)} variables, with bins for {len(numbers)} and ranges for {len(ranges)} of them")
+    edges = [edges_of(x, b, r) for x, b, r in zip(columns, numbers, map(pair_of_ends, ranges), strict=True)]
     shape = tuple(e.shape[0] - 1 for e in edges)
     place: Any = 0
     inside: Any = True

@@ -296,7 +296,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     axis = normalize_axis(axis, out.ndim, "diff")
     parts = [out]
     for end, at in ((prepend, 0), (append, 1)):
-        if end is not None:
+        if end is not None and n:
             _, piece = to_operands(out, end)
             shape = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
             parts.insert(at * len(parts), piece if piece.ndim else ops.broadcast_to(piece, shape))

@@ -15,7 +15,7 @@ from adjit.ir.found_sizes import INSTEAD, found_size, shape_of, size_of, sizes_i
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.sizes import is_symbolic
-from adjit.ir.types import I64, Shape, as_dtype, broadcast_shapes, normalize_axes, normalize_axis
+from adjit.ir.types import I64, Shape, as_dtype, broadcast_shapes, listed_axes, normalize_axes, normalize_axis
 
 from ..convert import along, array_of_list, counting, pick, present, rows_at_once, to_operand, to_operands, with_axes
 from .range_checks import check_not_negative
@@ -34,7 +34,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Ope
 
 
 def as_sizes(shape: Any) -> tuple[int, ...]:
-    return tuple(n if is_symbolic(n) else operator.index(n) for n in (shape if isinstance(shape, Iterable) else (shape,)))
+    return tuple(n if is_symbolic(n) else operator.index(n) for n in listed_axes(shape))
 
 
 def ravel(x: Any, /, order: str = "C") -> Operand:

@@ -233,6 +233,8 @@ def nanvar(x: Any, /, axis: Any = None, dtype: Any = None, ddof: float = 0, keep
     Tensor(1., f64[])
     """
     x = floating(to_operand(x)) if dtype is None else ops.cast(to_operand(x), as_dtype(dtype))
+    if not x.type.is_inexact:
+        raise DTypeError(f"nanvar, nanstd: dtype={x.type.dtype}: means are no integers; use a float dtype, and cast the result")
     there = numbers_in(x)
     distance = ops.where(there, x - mean(x, axis, keepdims=True, where=there), 0.0)
     square = ops.real(distance * ops.conj(distance))
@@ -300,7 +302,8 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
     x = to_operand(x)
     if weights is None:
         out = mean(x, axis, keepdims=keepdims)
-        return (out, ops.broadcast_to(to_operand(as_float(counted(x, axis, "average"))), out.shape)) if returned else out
+        count = ops.cast(to_operand(as_float(counted(x, axis, "average"))), out.dtype)
+        return (out, ops.broadcast_to(count, out.shape)) if returned else out
     x, weights = to_operands(x, weights)
     if weights.shape != x.shape:
         if axis is None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,3 +39,61 @@ def test_an_error_while_tracing_leaves_it_on() -> None:
     with pytest.raises(ValueError, match="no"):
         aj.function(broken)(np.ones(2))
     assert gc.isenabled()
+
+
+class Captured:
+    """What a nested function captures."""
+
+    def __init__(self) -> None:
+        self.array = np.ones(3)
+
+
+def recursive(x: Any, captured: Captured) -> Any:
+    def again(k: int) -> Any:
+        return x * captured.array if k == 0 else again(k - 1)
+
+    return again(3)
+
+
+def branching(x: Any, captured: Captured) -> Any:
+    def loss(y: Any) -> Any:
+        if y.sum() > 0:
+            y = y * captured.array
+        return np.sum(y)
+
+    return aj.grad(loss)(x)
+
+
+NESTED: dict[str, Callable[[Any, Captured], Any]] = {
+    "grad": lambda x, c: aj.grad(lambda y: np.sum(y * c.array))(x),
+    "grad of a loop": lambda x, c: aj.grad(lambda y: sum(np.sum(y * c.array) for _ in range(2)))(x),
+    "branch": branching,
+    "recursion": recursive,
+    "vmap": lambda x, c: aj.vmap(lambda y: y * c.array[0])(x),
+    "jvp": lambda x, c: aj.jvp(lambda y: y * c.array, (x,), (x,))[1],
+    "scan": lambda x, c: aj.scan(lambda s, y: (s + y * c.array[0], s), 0.0, x)[1],
+    "cond": lambda x, c: aj.cond(x[0] > 0, lambda: x * c.array, lambda: x),
+    "checkpoint": lambda x, c: aj.grad(lambda y: np.sum(aj.checkpoint(lambda z: z * c.array)(y)))(x),
+    "custom gradient": lambda x, c: aj.grad(lambda y: np.sum(aj.custom_gradient(lambda z: (z * c.array, lambda d: d * c.array))(y)))(x),
+    "function": lambda x, c: aj.function(lambda y: y * c.array)(x),
+    "sorted": lambda x, c: sorted([x[0], x[1]], key=lambda u: u * c.array[0])[0],
+}
+
+
+def traced_with_captured(program: Callable[[Any, Captured], Any], compiled: bool) -> weakref.ref[Captured]:
+    captured = Captured()
+
+    def call(x: Any) -> Any:
+        return program(x, captured)
+
+    assert np.asarray((aj.function(call) if compiled else call)(aj.tensor(np.ones(3)))).size
+    return weakref.ref(captured)
+
+
+@pytest.mark.parametrize("program", NESTED.values(), ids=NESTED)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_what_nested_functions_capture_is_freed(program: Callable[[Any, Captured], Any], compiled: bool) -> None:
+    """Tables of functions that are known, such as those that are converted, keep none alive."""
+    left = traced_with_captured(program, compiled)
+    gc.collect()
+    assert left() is None

@@ -14,7 +14,7 @@ from copy import deepcopy
 from functools import partial
 from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -50,15 +50,17 @@ class Converted(NamedTuple):
 
 
 _codes: dict[int, Converted] = {}
-_functions: WeakKeyDictionary[FunctionType, Callable[..., Any]] = WeakKeyDictionary()
+_functions: WeakKeyDictionary[FunctionType, ReferenceType[Callable[..., Any]]] = WeakKeyDictionary()  # both may hold the key
 
 
 def convert(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with traceable control flow, or the function itself if there is nothing to convert."""
     if isinstance(function, FunctionType):
-        known = _functions.get(function)
-        if known is None:
-            known = _functions[function] = convert_function(function)
+        kept = _functions.get(function)
+        known = None if kept is None else kept()
+        if known is None:  # not converted yet, or in a trace that has ended
+            known = convert_function(function)
+            _functions[function] = ref(known)
         trace = current_trace()
         if trace is not None and isinstance(known, FunctionType) and known is not function:
             trace.root().functions[id(known)] = known

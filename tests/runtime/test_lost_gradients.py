@@ -97,7 +97,7 @@ LEAKS: dict[str, Callable[[Any], Any]] = {
     "math of a float": lambda x: np.sum(x) * math.sin(float(x[0])),
     "a ufunc of SciPy": lambda x: np.sum(special.airy(x)[0]),
     "a function of SciPy": lambda x: np.sum(signal.convolve(x, np.ones(2))),
-    "what NumPy alone has": lambda x: np.sum(np.trim_zeros(x)),
+    "what NumPy alone has": lambda x: np.polynomial.chebyshev.chebval(0.5, x),
     "an item of an array": written,
     "array += x": added,
     "array.fill": filled,

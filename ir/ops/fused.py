@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..cost import Cost
 from ..effects import effects
 from ..errors import GradientError, UnsupportedError
+from ..sizes import at_least
 from ..types import BOOL, Shape, TensorType
 from .base import Array, View
 from .maps import Map
@@ -149,12 +150,13 @@ def is_border(stmt: Stmt) -> bool:
 
 
 def cuts(stmt: Stmt) -> set[tuple[int, int]]:
-    """Where a pad's operand begins and ends inside the domain: axes and positions."""
+    """Where a pad's operand begins and ends inside the domain, for at least some sizes: axes and positions."""
     if not is_border(stmt):
         return set()
     assert isinstance(stmt.op, Pad)
     ends = ((axis, at) for axis, (low, n) in enumerate(zip(stmt.op.low, stmt.args[0].type.shape)) for at in (low, low + n))
-    return {(axis, at) for axis, at in ends if 0 < at < stmt.results[0].type.shape[axis]}
+    shape = stmt.results[0].type.shape
+    return {(axis, at) for axis, at in ends if not at_least(0, at) and not at_least(at, shape[axis])}
 
 
 def keeps_rows(view: Stmt) -> bool:

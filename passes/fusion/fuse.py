@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 
 from adjit.ir.cost import MATH, PLAIN
 from adjit.ir.func import Block, Func, Stmt, Value
@@ -30,7 +31,7 @@ from adjit.ir.ops.fused import cuts as cuts_made_by
 from adjit.ir.ops.fused import is_border, loop_domain
 from adjit.ir.ops.maps import element_cost
 from adjit.ir.ops.shape import Broadcast
-from adjit.ir.sizes import hint_of
+from adjit.ir.sizes import at_least, hint_of
 from adjit.ir.types import Shape, TensorType
 
 from ..rewrite import Renaming, is_pure, operands_read
@@ -70,6 +71,11 @@ def values_of(stmt: Stmt) -> list[Value]:
 def count_boxes(cuts: Iterable[tuple[int, int]]) -> int:
     """The number of boxes of a domain that is cut at these positions of its axes."""
     return math.prod(n + 1 for n in Counter(axis for axis, _ in cuts).values())
+
+
+def are_ordered(cuts: Iterable[tuple[int, int]]) -> bool:
+    """Whether the order of the cuts along each axis is the same for all sizes: the boxes between them are then known."""
+    return all(axis != other or at_least(a, b) or at_least(b, a) for (axis, a), (other, b) in combinations(cuts, 2))
 
 
 def twin(value: Operand) -> Value:
@@ -121,7 +127,7 @@ class _Item:
             return True
         if any(s.op.position_axis is not None for s in (*self.constants, *stmts)):
             return False
-        return count_boxes(cuts) * (len(self.stmts) + len(self.sunk) + len(stmts)) <= MAX_BOXED
+        return count_boxes(cuts) * (len(self.stmts) + len(self.sunk) + len(stmts)) <= MAX_BOXED and are_ordered(cuts)
 
     def has_room_for(self, other: _Item, stmt: Stmt) -> bool:
         """Whether both groups, and the statement that connects them, would form a group that is not too large."""

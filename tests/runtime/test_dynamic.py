@@ -317,15 +317,15 @@ def test_everything_that_shows_a_function_shows_one_for_all_sizes(tmp_path):
 
 
 NARROWED = {
-    "two columns": (lambda x: x[:, 0] * x[:, 1], "for T in 3.."),
-    "without two rows": (lambda x: x[1:][1:] - 1.0, "for B in 3.., B-2 != 0"),
-    "two rows": (lambda x: 3.0 * x[:2], "for B in 3.."),
+    "two columns": (lambda x: x[:, 0] * x[:, 1], ""),
+    "without two rows": (lambda x: x[1:][1:] - 1.0, " for B in 3.., B-2 != 0"),
+    "two rows": (lambda x: 3.0 * x[:2], ""),
 }
 
 
 @pytest.mark.parametrize("name", NARROWED)
 def test_a_program_for_the_sizes_that_a_pass_treats_alike(name):
-    """Gradients pad with what may be nothing at the smallest size: that has a program of its own, all others share one."""
+    """Gradients pad with what may be nothing at the smallest size. Where the operand may be empty, that size has a program of its own."""
     fn, conditions = NARROWED[name]
 
     def gradient(x):
@@ -336,7 +336,7 @@ def test_a_program_for_the_sizes_that_a_pass_treats_alike(name):
         for shape in order:
             x = np.random.default_rng(0).normal(size=shape)
             np.testing.assert_allclose(f(x), gradient(x), rtol=1e-10, atol=1e-12)
-        assert f"gradient(x: f64[B,T]) -> f64[B,T] {conditions}\n" in f.pretty_printed_signature() + "\n"
+        assert f"gradient(x: f64[B,T]) -> f64[B,T]{conditions}\n" in f.pretty_printed_signature() + "\n"
         f(np.ones((50, 60)))
         known = f.trace_count
         f(np.ones((51, 61)))

@@ -66,7 +66,7 @@ class _Placer:
         self.reads: Counter[int] = Counter()  # last position, without extension to the end of loops; 0: not read
         self.last_use: Counter[int] = Counter()
         self.last_failure = 0
-        self.durations: list[tuple[int, float]] = []  # of statements, with their positions
+        self.working: list[tuple[int, Stmt]] = []  # statements that compute, with their positions
         self.carried: list[tuple[Value, Value, int]] = []  # a carry, its next value, and where the loop's body last reads the carry
         self.hosts: dict[int, Value] = {}  # roots placed in another's buffer: a branch's yield in the result's, a next carry in the carry's
         self.looked: dict[int, Value] = {}  # the arrays that views refer to
@@ -93,7 +93,7 @@ class _Placer:
             places[id(self.root(result))] = Place("result", index)
         self.settle()
         self.place_ahead()
-        kept = max(self.last_failure, self.last_interruption())
+        kept = max(self.last_failure, self.last_interruption()) if self.func.updates else 0
         for param, new in self.func.updates:
             root = self.root(new)
             if id(root) not in places and self.made_at[id(root)] > kept and self.may_overwrite(param, root):
@@ -105,8 +105,8 @@ class _Placer:
     def last_interruption(self) -> int:
         """The last statement during which a call may be interrupted: what follows is short, and may write to variables."""
         left = 0.0
-        for at, each in reversed(self.durations):
-            left += each
+        for at, stmt in reversed(self.working):
+            left += nanoseconds(work(stmt), self.target)
             if left > BRIEF:
                 return at
         return 0
@@ -137,7 +137,7 @@ class _Placer:
             if effects(stmt).may_raise:
                 self.last_failure = self.clock
             if not stmt.op.is_control:
-                self.durations.append((self.clock, nanoseconds(work(stmt), self.target)))
+                self.working.append((self.clock, stmt))
             if stmt.op.reads_rows and self.is_view(stmt.result):
                 self.read(stmt.args)
                 self.looked[id(stmt.result)] = self.root(stmt.args[0])

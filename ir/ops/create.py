@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..cost import NOTHING, Cost
 from ..errors import DTypeError, NotGeneral, ShapeError
 from ..operand import Literal, Operand
 from ..sizes import is_symbolic
@@ -106,6 +107,9 @@ class Fill(Map):
 
     def splat(self, *values: object) -> None:
         return None
+
+    def element_cost(self, *dtypes: DType) -> Cost:
+        return NOTHING
 
     def scalar(self, emit: Emitter, *xs: Reg) -> Reg:
         assert not isinstance(self.value, complex)  # pairs of real numbers by then

@@ -15,6 +15,7 @@ from adjit.ir.cost import DIVISION, MATH, PLAIN, Cost
 from adjit.ir.errors import AdjitError
 from adjit.ir.ops.arithmetic import Add, Div, Maximum
 from adjit.ir.ops.base import REGISTRY, Array, Emitter, Op, Reg
+from adjit.ir.ops.create import Fill
 from adjit.ir.ops.division import FloorDivide
 from adjit.ir.ops.elementary import Atan2, Exp, Rsqrt, Sqrt
 from adjit.ir.ops.maps import Binary, Map, Where, binary
@@ -64,6 +65,13 @@ def test_every_elementwise_op_can_be_counted() -> None:
     for s in stmts:
         counted = s.op.element_cost(*(x.type.dtype for x in s.args))
         assert 0 <= counted.latency <= counted.flops
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_a_constant_costs_its_stores(name: str) -> None:
+    """Of any dtype: complex ones are pairs of real ones by the time they are lowered, but passes before ask as well."""
+    dtype = DTYPES[name]
+    assert Fill(dtype.type(1).item(), dtype, (3, 5)).cost() == Cost(bytes=15.0 * dtype.itemsize)
 
 
 def test_an_op_that_lowers_itself_must_say_what_it_costs() -> None:

@@ -141,8 +141,8 @@ def put_back(container: Any, contents: Any) -> None:
 def not_followed(path: str, value: Any) -> TraceError:
     """Return the error for a change that the compiled function cannot reproduce."""
     return TraceError(
-        f"{described(path)} (a {type(value).__name__}) changes in a traced branch or loop, in a way that a compiled function cannot "
-        "follow: whether, and how often, it happens is only known when the function runs; change a variable of the function instead, or "
+        f"{described(path)} ({type(value).__name__}) changes in a traced branch or loop, in a way that a compiled function cannot "
+        "follow: whether and how often this happens is known only when the function runs; change a variable of the function instead, or "
         "return what is new"
     ).at(user_location())
 

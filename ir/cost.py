@@ -11,14 +11,16 @@ counting what its lowering emits (`Counting`), so that the cost of a newly added
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .records import NamedTuple
 from .sizes import hint_of, is_symbolic
-from .target import USUAL, Target
 from .types import BOOL, I64, DType, TensorType
+
+if TYPE_CHECKING:
+    from .target import Target  # compiling imports it
 
 PLAIN = 1  # an addition, a comparison, a selection
 DIVISION = 3  # a floating-point division or a square root
@@ -27,7 +29,8 @@ MATH = 8  # a function of the vector math library, or an integer division
 NARROW = 8  # columns of a product from which it is computed in whole vectors
 
 # Nanoseconds, at about 3 GHz.
-IN_VECTORS = 0.1  # an operation on one element of a vector of 32 bytes
+IN_VECTORS = 0.1  # an operation on one element of a vector of `VECTOR` bytes
+VECTOR = 32
 ONE_BY_ONE = 0.4  # an operation in a loop that computes one element after the other
 CHAINED = 1.0  # an operation that waits for the result of another
 PER_BYTE = 0.05  # a byte of an array that no cache holds
@@ -68,7 +71,7 @@ NOTHING = Cost()
 
 def nanoseconds(cost: Cost, target: Target) -> float:
     """A rough upper bound of the time on one core."""
-    narrow = max(1.0, USUAL.vector_bytes / target.vector_bytes)
+    narrow = max(1.0, VECTOR / target.vector_bytes)
     throughput = IN_VECTORS * narrow * cost.flops + ONE_BY_ONE * (cost.serial + cost.worst) + PER_BYTE * cost.bytes
     return max(throughput, CHAINED * cost.latency)
 

@@ -79,11 +79,14 @@ def is_number(node: ast.AST) -> bool:
 
 
 def cost_tables(tree: ast.Module) -> Iterator[int]:
-    """Lines with what may be a second cost model: numbers by op, or classes of ops in something named after costs."""
+    """Lines with what may be a second cost model: numbers by op, or classes of ops in something named after costs.
+
+    A few ops have names that are also those of other things: `i1` is a Bessel function, and a type of LLVM.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict) and node.keys and all(map(is_number, node.values)):
             texts = {key.value for key in node.keys if isinstance(key, ast.Constant)}
-            if texts & set(REGISTRY) or any(key is not None and op_names(key) for key in node.keys):
+            if 2 * len(texts & set(REGISTRY)) > len(texts) or any(key is not None and op_names(key) for key in node.keys):
                 yield node.lineno
         elif isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and ESTIMATE.search(t.id) for t in node.targets):
             if not isinstance(node.value, ast.Call) and op_names(node.value):

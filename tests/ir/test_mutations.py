@@ -334,7 +334,7 @@ def names_the_change(message: str, mutant: Mutant) -> bool:
     if isinstance(changed, Stmt):
         return any(shown in texts(func, stmt) for stmt in nested(changed))
     numbers = [k for k, p in enumerate(func.params) if p is changed]
-    if f"{print_name(func, changed)}: " in head or (numbers and f"parameter {numbers[0]} " in head):
+    if any(f"{name}: " in head for name in names(func, changed)) or (numbers and f"parameter {numbers[0]} " in head):
         return True
     return any(shown in texts(func, s) for stmt in func.stmts for s in nested(stmt) if touches(s, changed))
 
@@ -344,6 +344,13 @@ def texts(func: Func, stmt: Stmt) -> list[str]:
         return [print_stmt(func, stmt), repr(stmt)]
     except Exception:  # an attribute may be anything
         return [repr(stmt)]
+
+
+def names(func: Func, value: Value) -> list[str]:
+    try:
+        return [print_name(func, value)]
+    except Exception:  # elements of another type than the value's have no text, and names are those of the whole text
+        return [f"%{value.name}"] if value.name else []
 
 
 def nested(stmt: Stmt) -> Iterator[Stmt]:

@@ -29,6 +29,7 @@ NARROW = 96  # bytes in a row of b: up to here, the tiles of the routine would b
 NARROW_FACTOR = 1 << 18  # bytes of such a b that stay in the cache while rows of a pass by
 LOW, SHORT_SUM = 32, 64  # rows of a and products in a sum: up to here, packing b costs more than reading it in place several times
 DEEP = 128  # products in a sum: the least for a panel that is read in place
+MOST_PANELS = 8  # each has code of its own
 DEEP_ROWS = {4: 4, 8: 1}  # rows of a for each row of such a panel, by the size of a number: with more, packing costs less
 FEW = 4  # a small size
 
@@ -111,7 +112,7 @@ def near_depth(a: TensorType, b: TensorType, strides: tuple[int, ...], target: T
         return 0
     count = -(-k * n * itemsize // target.caches[1])
     depth = -(-k // count)
-    return depth if depth >= max(DEEP, m // DEEP_ROWS.get(itemsize, 1)) else 0
+    return depth if count <= MOST_PANELS and depth >= max(DEEP, m // DEEP_ROWS.get(itemsize, 1)) else 0
 
 
 def power_of_two(n: Expr) -> int:

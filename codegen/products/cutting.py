@@ -19,6 +19,7 @@ MORE_ROWS, MANY_ROWS = 8, 12  # with 32 of 64 bytes, if the CPU computes with th
 VECTORS = 2  # vector registers across a tile
 DEPTH, MORE_DEPTH = 256, 384  # of a panel: a strip of a stays in the first-level cache; with tiles of 12 rows, adding to c costs more
 SPAN_BYTES = 2048  # bytes of a row finished at once: long enough for hardware prefetching, and a block stays cached
+CANDIDATES = 256  # sizes of parts that are compared, about
 PARTS, FEWEST = 32, 16  # parts of a product that is computed in place, on all threads; rows of one of these, so that tiles are high
 MAX_ROWS = 192  # rows of a block of a, which stays in the second-level cache
 BEHIND = 16  # elements after a packed block of a that packing may overwrite: a vector at most
@@ -125,5 +126,5 @@ def part_size(size: int, unit: int, threads: int) -> int:
     The busiest thread, to which the rows left over are added, has as few as possible; of several such sizes the largest one is chosen.
     """
     most = max(-(-size // (PARTS * unit)) * unit, 2 * FEWEST if unit == 1 else unit)
-    sizes = range(max(most // 2 // unit * unit, FEWEST if unit == 1 else unit), most + 1, unit)
+    sizes = range(max(most // 2 // unit * unit, FEWEST if unit == 1 else unit), most + 1, max(1, most // unit // CANDIDATES) * unit)
     return min(reversed(sizes), key=lambda step: -(-(size // step) // threads) * step + size % step)

@@ -19,7 +19,7 @@ from .types import DTYPES, StackType, TensorType
 NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 UNNAMED = re.compile(r"[0-9]+")
 _REAL = r"-?(?:inf\b|nan\b(?:\(0x[0-9a-f]+\))?|[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)"
-NUMBER = re.compile(rf"{_REAL}|true\b|false\b|\({_REAL}, *{_REAL}\)")
+NUMBER = re.compile(rf"{_REAL}|true\b|false\b|\({_REAL},\s*{_REAL}\)")
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 FILE = re.compile(r'(?![0-9]+(?::|\s|$))[^\s":#]+')  # a file name that needs no quotes in a location
 

@@ -11,7 +11,9 @@ applied again, derivatives of any order. None means that no derivative reaches t
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
@@ -134,11 +136,14 @@ class Op:
         raise FrozenInstanceError(f"{self.name}: ops are immutable: {name!r} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.__dict__ == other.__dict__
+        if type(self) is not type(other):
+            return False
+        mine, theirs = self.__dict__, other.__dict__
+        return not mine or all(a is b or told_apart(a) == told_apart(b) for a, b in zip(mine.values(), theirs.values(), strict=True))
 
     def __hash__(self) -> int:
         values = self.__dict__
-        return hash((type(self), *values.values())) if values else hash(type(self))
+        return hash((type(self), *map(told_apart, values.values()))) if values else hash(type(self))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.attributes())})"
@@ -319,6 +324,15 @@ def widened(x: Operand) -> Operand:
     """x in the dtype in which ops compute: float32 for 16-bit floats, its own otherwise."""
     dtype = computed(x.type.dtype)
     return x if x.type.dtype == dtype else apply(REGISTRY["cast"](dtype), x)
+
+
+def told_apart(attribute: Any) -> Any:
+    """An attribute; the bits of a negative zero, which equals 0.0 but means something else, and of a NaN, which does not equal itself."""
+    if not isinstance(attribute, float | complex) or (attribute == attribute and attribute != 0):
+        return attribute
+    if isinstance(attribute, complex):
+        return told_apart(attribute.real), told_apart(attribute.imag)
+    return attribute if attribute == 0 and math.copysign(1.0, attribute) > 0 else struct.pack("d", attribute)
 
 
 def holds_size(attribute: Any) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adjit.ir.builder import Builder
 from adjit.ir.fingerprint import fingerprint, plain
-from adjit.ir.func import Func, Value
+from adjit.ir.func import Block, Func, Value
 from adjit.ir.location import Location
 from adjit.ir.ops.base import Op, apply
 from adjit.ir.parser import parse_func
@@ -25,6 +25,18 @@ from tests.ir.random_funcs import random_func
 def test_a_text_that_comes_back_has_the_same_fingerprint(random: Random) -> None:
     func = random_func(random)
     assert fingerprint(parse_func(print_func(func))) == fingerprint(func) is not None
+
+
+@pytest.mark.parametrize("value", ["0.0", "-0.0", "nan"])
+def test_zeros_of_either_sign_and_nan_are_told_apart(value: str) -> None:
+    """A second constant with other bits is another one, even if it is equal; one with the same bits is the same, even if it is NaN."""
+    text = "func @f() -> (f64[3], f64[3]) {{\n  %a: f64[3] = fill {{value={}}}\n  %b: f64[3] = fill {{value={}}}\n  return %a, %b\n}}\n"
+    prints = {other: fingerprint(parse_func(text.format(value, other))) for other in ("0.0", "-0.0", "nan")}
+    assert len(set(prints.values())) == 3
+    func = parse_func(text.format(value, value))
+    first, second = func.stmts
+    shared = Block(func.block.params, [first, second.replace(op=first.op)], func.block.results)
+    assert fingerprint(func.replace(block=shared)) == prints[value]
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))

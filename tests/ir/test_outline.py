@@ -39,6 +39,15 @@ def test_long_lines_are_folded_and_parsed_again() -> None:
     assert re.sub(r",\n +", ", ", text) == unfolded
 
 
+def test_complex_literals_are_folded_like_other_operands() -> None:
+    carries = ", ".join(f"%z{k}: c128[] = ({k}.0, -1.0)" for k in range(12))
+    results, yields = (", ".join(f"%{name}{k}{type}" for k in range(12)) for name, type in (("r", ": c128[]"), ("z", "")))
+    text = f"func @f() -> c128[] {{\n  {results} = for %k in 0..3 carry ({carries}) {{\n    yield {yields}\n  }}\n  return %r0\n}}\n"
+    once = print_func(parse_func(text))
+    assert re.search(r"\(\d+\.0,\n", once)
+    assert print_func(parse_func(once)) == once
+
+
 def test_what_cannot_be_folded_stays() -> None:
     for line in ("x" * 200, '  call "a, b, ' + "c, " * 60 + '"', "  op {names=[" + "1, " * 60 + "1]}"):
         assert folded(line) == line

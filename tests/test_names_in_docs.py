@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import adjit
 from adjit.passes.pipeline import OPTIMIZE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,6 +46,8 @@ def ends_of_paths() -> frozenset[str]:
 def is_importable(name: str) -> bool:
     """Whether a dotted name is a module of adjit, or an attribute of one."""
     parts = name.removeprefix("adjit.").split(".")
+    if parts[0] in adjit.__all__:  # and not the module of the same name, which would take its place: adjit.tune
+        return hasattr(adjit, parts[0])
     for k in range(len(parts), -1, -1):
         try:
             found = importlib.import_module(".".join(["adjit", *parts[:k]]))

@@ -12,7 +12,6 @@ from collections.abc import Hashable
 from adjit.ir.effects import effects
 from adjit.ir.func import Block, Func, Stmt
 from adjit.ir.operand import Literal, Operand
-from adjit.ir.ops.base import Op
 
 from ..rewrite import COMMUTATIVE, Renaming
 
@@ -62,14 +61,7 @@ class _Search:
         args = [operand_key(a) for a in stmt.args]
         if stmt.op.name in COMMUTATIVE:
             args.sort(key=hash)  # any order will do, as long as it is the same for both
-        return op_key(stmt.op), *args
-
-
-def op_key(op: Op) -> Hashable:
-    """The op and its attributes, with floats by their bits: as dataclasses, `fill 0.0` and `fill -0.0` are equal."""
-    if not op.__dict__:
-        return type(op), ()
-    return type(op), tuple((type(v), v.hex() if isinstance(v, float) else v) for _, v in op.attributes())
+        return stmt.op, *args
 
 
 def operand_key(operand: Operand) -> Hashable:

@@ -49,9 +49,13 @@ def members(part: str) -> Iterator[tuple[str, Any]]:
         names = [(f"{part}.{name}", getattr(space, name)) for name in space.__all__]
     else:
         names = [(f"aj.{name}", getattr(aj, name)) for name in groups()[part]]
-    for name, value in names:
-        if callable(value) and not isinstance(value, ModuleType) and str(value.__module__).startswith("adjit"):
-            yield name, value
+    found = [(name, v) for name, v in names if callable(v) and not isinstance(v, ModuleType) and str(v.__module__).startswith("adjit")]
+    yield from sorted(found, key=lambda each: rank(each[1]))  # otherwise in the order of `__all__`
+
+
+def rank(value: Any) -> int:
+    """Functions come first, since they are what a reader calls; then classes; then warnings and errors."""
+    return 0 if not isinstance(value, type) else 2 if issubclass(value, Exception) else 1
 
 
 def signature(name: str, value: Any) -> str:

@@ -82,7 +82,7 @@ def test_pages_mention_only_what_exists(page: Path) -> None:
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
     assert missing(text) == []
     found = LINK.findall(CODE.sub("", text))
-    links = [link for link in found if "://" not in link and not link.startswith("reference/")]  # that folder is generated
+    links = [link for link in found if "://" not in link and not link.startswith(("reference/", "live/"))]  # generated
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 

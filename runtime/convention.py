@@ -21,7 +21,8 @@ from .executable import NativeCode
 from .stores import Claim, OpenStore, Store, separate, snapshot
 
 if TYPE_CHECKING:
-    from adjit.codegen.entry.entry import Node, Route
+    from adjit.codegen.entry.route import Node, Route
+    from adjit.ir.guards import Guard
 
 
 class ReshapedError(StateError):
@@ -131,12 +132,12 @@ class Convention:
         self._check(held)
         return [*arrays, *(a.copy() if every or v.updated else a for v, a in zip(self.variables, held, strict=True)), *self.constants]
 
-    def route(self, arguments: Sequence[Sequence[Node]], tensor_class: type) -> Route | None:
+    def route(self, arguments: Sequence[Sequence[Node]], tensor_class: type, guards: Sequence[Guard]) -> Route | None:
         """Return the table by which the native entry makes this call, or None if it cannot.
 
-        `arguments` holds the nodes of each argument; result tensors are of class `tensor_class`.
+        `arguments` holds the nodes of each argument; result tensors are of class `tensor_class`; `guards` are conditions on the sizes.
         """
-        from adjit.codegen.entry.entry import ARRAY, MAX_BUFFERS, Route, VariableSlot, formula  # noqa: PLC0415 - LLVM is loaded by now
+        from adjit.codegen.entry.route import ARRAY, MAX_BUFFERS, Route, VariableSlot, varies  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.native import Native  # noqa: PLC0415 - LLVM is loaded by now
 
         from .nodes import result_nodes  # noqa: PLC0415 - LLVM is loaded by now
@@ -147,12 +148,16 @@ class Convention:
         too_many = len(program.func.params) + len(program.func.results) + len(symbols) + 2 > MAX_BUFFERS
         if structure is None or too_many or program.static or self._is_open or not isinstance(native, Native) or not native.enterable:
             return None
-        if any(formula(n, list(symbols)) is None for type in self.results for n in type.shape):
-            return None
+        formulas = None
         if self.is_general:  # the nodes hold the sizes of one call
+            from adjit.codegen.entry.formulas import Formulas  # noqa: PLC0415 - only for such programs
+
+            formulas = Formulas(list(symbols.values()), [type.shape for type in self.results if varies(type)], guards)
+            if not formulas.fits:
+                return None
             types = iter([param.type for param in program.func.params[: program.arguments]])
             arguments = [[node.retyped(next(types)) if node.tag == ARRAY else node for node in nodes] for nodes in arguments]
         places = [VariableSlot(v.store, v.store.address, v.updated) for v in self.variables if v.store is not None]
         if len(places) < len(self.variables):
             return None
-        return Route(arguments, places, self.constants, self.results, structure, tensor_class, native, symbols)
+        return Route(arguments, places, self.constants, self.results, structure, tensor_class, native, symbols, formulas)

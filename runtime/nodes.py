@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import NoneType
 from typing import Any
 
-from adjit.codegen.entry.entry import ARRAY, DICT, LIST, MAX_DEPTH, MAX_NODES, NOTHING, SAME, TUPLE, Node
+from adjit.codegen.entry.route import ARRAY, DICT, LIST, MAX_DEPTH, MAX_NODES, NOTHING, SAME, TUPLE, Node
 from adjit.ir.types import TensorType, as_dtype
 from adjit.tracer import pytree
 

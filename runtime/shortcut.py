@@ -16,7 +16,8 @@ from .signature import NUMBERS, SCALARS
 from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from adjit.codegen.entry.entry import Entry, Route
+    from adjit.codegen.entry.entry import Entry
+    from adjit.codegen.entry.route import Route
 
     from .concrete import ConcreteFunction
     from .function import Function
@@ -44,10 +45,10 @@ class Shortcut:
 
         from .nodes import argument_nodes  # noqa: PLC0415 - the same
 
-        if not available() or concrete.guards or any(known is concrete for known, _ in self._routes):
+        if not available() or any(known is concrete for known, _ in self._routes):
             return
         arguments = [nodes for nodes in (argument_nodes(a, self._plain) for a in args) if nodes is not None]
-        route = concrete.convention.route(arguments, self._tensor_class) if len(arguments) == len(args) else None
+        route = concrete.convention.route(arguments, self._tensor_class, concrete.guards) if len(arguments) == len(args) else None
         if route is None:
             return
         with self._lock:

@@ -83,7 +83,10 @@ compare:
 other: ; a negative number stands for a size that is known only at each call: ~0 for the first one
   %symbolic = icmp slt i64 %m, 0
   br i1 %symbolic, label %symbol, label %no
-symbol:
+symbol: ; the size is stored behind the table, where calls with the same sizes find it
+  %last.axis = add i64 %axis, %rank.wanted
+  %last.at = getelementptr i64, ptr %wanted, i64 %last.axis
+  store i64 %n, ptr %last.at
   %number = xor i64 %m, -1
   %size.at = getelementptr i64, ptr %sizes, i64 %number
   %size = load i64, ptr %size.at

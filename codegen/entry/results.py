@@ -28,41 +28,6 @@ none:
   ret ptr null
 }
 
-; the shape of a result; its formula has, for each axis, a number and the factors of the sizes that are known only at each call
-define internal void @shape(ptr %formulas, i64 %rank, ptr %sizes, i64 %symbols, ptr %dims) nounwind {
-entry:
-  br label %axis
-axis:
-  %a = phi i64 [0, %entry], [%a.next, %axis.done]
-  %formula = phi ptr [%formulas, %entry], [%formula.next, %axis.done]
-  %a.more = icmp slt i64 %a, %rank
-  br i1 %a.more, label %start, label %over
-start:
-  %constant = load i64, ptr %formula
-  br label %term
-term:
-  %s = phi i64 [0, %start], [%s.next, %add]
-  %total = phi i64 [%constant, %start], [%total.next, %add]
-  %s.more = icmp slt i64 %s, %symbols
-  br i1 %s.more, label %add, label %axis.done
-add:
-  %s.next = add i64 %s, 1
-  %factor = word %formula[%s.next]
-  %size = word %sizes[%s]
-  %part = mul i64 %factor, %size
-  %total.next = add i64 %total, %part
-  br label %term
-axis.done:
-  %dim.at = getelementptr i64, ptr %dims, i64 %a
-  store i64 %total, ptr %dim.at
-  %a.next = add i64 %a, 1
-  %words = add i64 %symbols, 1
-  %formula.next = getelementptr i64, ptr %formula, i64 %words
-  br label %axis
-over:
-  ret void
-}
-
 ; builds a result, or a part of one, according to the next nodes; null if there is no memory. The state consists of the next node and the
 ; number of arrays that are in tensors already.
 define internal ptr @give(ptr %state, ptr %arrays, ptr %records, ptr %route) nounwind {

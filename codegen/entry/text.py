@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 
 from . import arguments as entry_arguments
-from . import released
+from . import formulas, released
 from . import results as entry_results
 
 SPELLED = {
@@ -38,7 +38,7 @@ OWN = (
 
 def entry_ir(numbers: Mapping[str, int]) -> str:
     """The text of the entry."""
-    return spelled(DECLARATIONS + entry_arguments.TEXT + entry_results.TEXT + CALL, numbers)
+    return spelled(DECLARATIONS + entry_arguments.TEXT + formulas.TEXT + entry_results.TEXT + CALL, {**numbers, **formulas.NUMBERS})
 
 
 def rare_ir(numbers: Mapping[str, int]) -> str:
@@ -89,7 +89,6 @@ CALL = """
 define ptr @adjit_entry(ptr %self, ptr %args, i64 %nargs, ptr %keywords) nounwind {
 entry:
   %state = alloca [3 x i64], align 16
-  %dims.room = alloca [64 x i64], align 16
   %index.at = getelementptr i64, ptr %state, i64 1
   %head = field %self[16]
   %watched = load i64, ptr @adjit_gate
@@ -128,36 +127,55 @@ check.look:
   %c.next = getelementptr ptr, ptr %c, i64 2
   br i1 %as.before, label %check, label %check.failed
 check.failed:
-  %failed.at = getelementptr i64, ptr %routes, i64 5
+  %failed.at = getelementptr i64, ptr %routes, i64 FAILED
   store i64 1, ptr %failed.at
   br label %leave
-try:
-  %t = phi i64 [0, %check], [%t.next, %other]
+try: ; first the route of the last call with the sizes of that call: what follows from them is known
+  %last.at = getelementptr i64, ptr %routes, i64 LAST
+  %last = load ptr, ptr %last.at
+  %some.last = icmp ne ptr %last, null
+  br i1 %some.last, label %look, label %search
+search:
+  store ptr null, ptr %last.at
+  br label %next
+next:
+  %t = phi i64 [0, %search], [%t.next, %other.next]
+  %in.order = phi i1 [true, %search], [%in.order.next, %other.next] ; whether no route was busy: the next call may prefer that one
   %some = icmp slt i64 %t, %route.count
-  br i1 %some, label %look, label %leave
-other:
-  %t.next = add i64 %t, 1
-  br label %try
+  br i1 %some, label %pick, label %leave
+pick:
+  %t.at = add i64 %t, FIRST
+  %picked = item %routes[%t.at]
+  br label %look
 look:
-  %t.at = add i64 %t, 6
-  %route = item %routes[%t.at]
+  %route = phi ptr [%last, %try], [%picked, %pick]
+  %is.last = phi i1 [true, %try], [false, %pick]
+  %number = phi i64 [0, %try], [%t, %pick]
+  %is.first = phi i1 [true, %try], [%in.order, %pick]
   %count = word %route[ARGUMENTS]
   %fits = icmp eq i64 %count, %nargs
   %busy = word %route[BUSY]
   %free = icmp eq i64 %busy, 0
   %usable = and i1 %fits, %free
   br i1 %usable, label %arguments, label %other
+other:
+  br i1 %is.last, label %search, label %other.next
+other.next:
+  %t.next = add i64 %number, 1
+  %in.order.next = and i1 %is.first, %free
+  br label %next
 arguments:
-  %nodes = getelementptr i64, ptr %route, i64 HEADER
   %symbols = word %route[SYMBOLS]
-  %sizes.index = word %route[SIZES_AT]
-  %sizes = getelementptr i64, ptr %buffers, i64 %sizes.index
+  %sizes = item %route[SIZES]
   %sizes.at = getelementptr ptr, ptr %state, i64 2
   store ptr %sizes, ptr %sizes.at
+  %unknown = select i1 %is.last, i64 0, i64 %symbols
+  %which = select i1 %is.last, i64 LAST_NODES, i64 NODES
+  %nodes = item %route[%which]
   br label %forget
 forget:
   %s = phi i64 [0, %arguments], [%s.next, %forget.one]
-  %s.more = icmp slt i64 %s, %symbols
+  %s.more = icmp slt i64 %s, %unknown
   br i1 %s.more, label %forget.one, label %argument
 forget.one:
   %s.at = getelementptr i64, ptr %sizes, i64 %s
@@ -169,7 +187,7 @@ argument: ; the next node and the number of buffers are registers here, and go t
   %node = phi ptr [%nodes, %forget], [%node.next, %argument.fine]
   %leaves = phi i64 [0, %forget], [%leaves.next, %argument.fine]
   %i.more = icmp slt i64 %i, %count
-  br i1 %i.more, label %argument.take, label %variables
+  br i1 %i.more, label %argument.take, label %matched
 argument.take:
   %object = item %args[%i]
   %tag = word %node[0]
@@ -197,13 +215,26 @@ argument.fine:
   %leaves.next = phi i64 [%leaves.leaf, %argument.leaf], [%leaves.nested, %argument.nested]
   %i.next = add i64 %i, 1
   br label %argument
+matched:
+  %general = icmp ne i64 %symbols, 0
+  br i1 %is.last, label %variables, label %sized
+sized:
+  br i1 %general, label %settle, label %remember
+settle:
+  %accepted = call i1 @settle(ptr %route)
+  br i1 %accepted, label %remember, label %other
+remember:
+  %remembered = select i1 %is.first, ptr %route, ptr null
+  store ptr %remembered, ptr %last.at
+  br label %variables
 variables:
+  %records = item %route[RECORDS]
   %variable.count = word %route[VARIABLES]
   %after.variables = add i64 %leaves, %variable.count
   br label %variable
 variable:
   %v = phi i64 [%leaves, %variables], [%v.next, %variable.fine]
-  %v.record = phi ptr [%node, %variables], [%v.record.next, %variable.fine]
+  %v.record = phi ptr [%records, %variables], [%v.record.next, %variable.fine]
   %v.more = icmp slt i64 %v, %after.variables
   br i1 %v.more, label %variable.check, label %constants
 variable.check:
@@ -259,15 +290,7 @@ result.make:
   own %descr
   %rank.wide = word %r.record[1]
   %rank = trunc i64 %rank.wide to i32
-  %fixed.dims = item %r.record[2]
-  %r.type = item %r.record[3]
-  %r.fixed = icmp ne ptr %r.type, null
-  br i1 %r.fixed, label %result.new, label %result.shape
-result.shape:
-  call void @shape(ptr %fixed.dims, i64 %rank.wide, ptr %sizes, i64 %symbols, ptr %dims.room)
-  br label %result.new
-result.new:
-  %dims = phi ptr [%fixed.dims, %result.make], [%dims.room, %result.shape]
+  %dims = item %r.record[2]
   %array = call ptr @adjit_new_array(ptr @adjit_array_type, ptr %descr, i32 %rank, ptr %dims, ptr null, ptr null, i32 0, ptr null)
   %no.array = icmp eq ptr %array, null
   br i1 %no.array, label %no.memory, label %result.fine
@@ -284,38 +307,36 @@ result.fine:
 run:
   %used.at = getelementptr i64, ptr %route, i64 USED
   store i64 1, ptr %used.at
-  %general = icmp ne i64 %symbols, 0
   br i1 %general, label %run.general, label %run.any
 run.general:
-  %capacity = word %route[CAPACITY]
-  %capacity.at = getelementptr i64, ptr %sizes, i64 %symbols
-  store i64 %capacity, ptr %capacity.at
-  %checked.at = getelementptr i64, ptr %capacity.at, i64 1
-  store i64 0, ptr %checked.at ; native code checks that the sizes do not overflow
-  %quick.up.to = word %route[QUICK_UP_TO]
-  br label %size
-size:
-  %z = phi i64 [0, %run.general], [%z.next, %size.small]
-  %z.more = icmp slt i64 %z, %symbols
-  br i1 %z.more, label %size.look, label %sizes.small
-size.look:
-  %z.size = word %sizes[%z]
-  %z.small = icmp sle i64 %z.size, %quick.up.to
-  br i1 %z.small, label %size.small, label %released
-size.small:
-  %z.next = add i64 %z, 1
-  br label %size
-sizes.small:
+  %own.index = word %route[SIZES_AT]
+  %own.sizes = getelementptr i64, ptr %buffers, i64 %own.index
   %record = item %route[DETAILS]
   %quiet.at = getelementptr i64, ptr %record, i64 QUIET
   store i64 1, ptr %quiet.at
-  br label %quick
+  br label %copy
+copy: ; another call may change those of the route while this one runs
+  %z = phi i64 [0, %run.general], [%z.next, %copy.one]
+  %own.at = getelementptr i64, ptr %own.sizes, i64 %z
+  %z.more = icmp slt i64 %z, %symbols
+  br i1 %z.more, label %copy.one, label %copied
+copy.one:
+  %z.size = word %sizes[%z]
+  store i64 %z.size, ptr %own.at
+  %z.next = add i64 %z, 1
+  br label %copy
+copied:
+  %capacity = word %route[CAPACITY]
+  store i64 %capacity, ptr %own.at
+  %checked.at = getelementptr i64, ptr %own.at, i64 1
+  store i64 0, ptr %checked.at ; native code checks that the sizes do not overflow
+  br label %run.any
 run.any:
   %long = word %route[LONG]
   %releases = icmp ne i64 %long, 0
   br i1 %releases, label %released, label %quick
 released:
-  %code.released = call i64 @adjit_run_released(ptr %route, ptr %buffers, ptr %objects, i64 %after.variables, ptr %node)
+  %code.released = call i64 @adjit_run_released(ptr %route, ptr %buffers, ptr %objects, i64 %after.variables, ptr %records)
   br label %ran
 quick: ; the GIL is held, which the error record says; for programs that are always quick, it was set when the route was created
   %main = item %route[MAIN]

@@ -1,7 +1,8 @@
 """How rows whose number is known only at run time are cut into parts: by rules that work on numbers and on `llvm/words.py`.
 
-Whole parts come first. The last few rows are divided evenly into smaller ones. There are at least FEW of them after whole parts: tiles of
-one or two rows do not keep the multipliers busy, and read the other factor as often as those with many.
+Whole parts come first. The last few rows are divided evenly into smaller ones. There are at least FEW of them after whole parts, and two
+smaller parts take the place of a whole one otherwise: tiles of less than four rows do not keep the multipliers busy, and read the other
+factor as often as those with many.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from ..llvm.words import Integer, N, greatest, over
 
 WHOLE = 12  # maximum rows of a whole part: tiles with more rows gain nothing
 REST = 8  # maximum rows of a smaller part: there is code for parts of each number of rows up to that
-FEW = 3
+FEW = 5
 
 
 def heights(most: int, rest: int) -> list[int]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen.entry.entry import Header
+from adjit.codegen.entry.route import Header
 from adjit.codegen.native import Native
 from adjit.ir.guards import recording
 from adjit.ir.interpreter import run

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.codegen.entry.entry import Header
+from adjit.codegen.entry.route import Header
 from adjit.codegen.llvm import owned
 from adjit.ir.gate import gate
 from adjit.runtime import stores

@@ -15,7 +15,7 @@ from .internal import compiling
 
 
 def address(traced: trace.TracedProgram, signature: str | None) -> Any:
-    """Variables have the values that they have now."""
+    """Return the function as a ctypes object; variables keep the values that they have now."""
     target = targets.named(targets.HOST, 1)
     made = outside(traced, target, "function")
     assigned = [f.name for f in made.interface.state if f.is_updated]

@@ -1,9 +1,10 @@
-"""The first call of a compiled function with collectives compares those of all ranks, unless they are the same as in an earlier one.
+"""Agreement of ranks: the first call of a compiled function with collectives compares these across all ranks.
 
-Ranks that call different ones would wait for each other forever, or exchange the wrong data. Everything else may differ: rank 0 may print,
-and each rank may use its number. What is compared are the collectives in program order, their types and attributes, and the branches and
-loops around them. Rank 0 collects the descriptions by point-to-point messages, which do not interfere with collectives, and gives up after
-a time: a rank that does not call the function at all must not leave the others waiting.
+Ranks that call different collectives would wait for each other forever, or exchange the wrong data. Everything else may differ: rank 0 may
+print, and each rank may use its number. The collectives are compared in program order, with their types and attributes, and the branches
+and loops around them. Rank 0 collects the descriptions by point-to-point messages, which do not interfere with collectives, and gives up
+after a time: a rank that does not call the function at all must not leave the others waiting. Collectives that an earlier call has compared
+are not compared again.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from .executable import Executable
 from .stores import Store
 
 TAG = 30017  # of messages on the communicator of all ranks
-PAUSE = 0.0005  # seconds between two looks for a message, growing to the longest
+PAUSE = 0.0005  # seconds between two polls for a message, growing to the longest
 LONGEST_PAUSE = 0.05
 NOTICE = 30.0  # seconds after which waiting is reported
 
 
 class Line(NamedTuple):
-    """A collective, or the branch or loop around some."""
+    """A collective, or a branch or loop that contains some."""
 
     text: str
     location: str
@@ -116,7 +117,7 @@ _agreed: dict[tuple[str, ...], tuple[str, str]] = {}  # collectives that all ran
 def is_agreed(executable: Executable, key: tuple[str, ...]) -> bool:
     """Whether native code runs the same collectives, in the same order, as a function that all ranks have compared.
 
-    A rank whose part of a batch is smaller calls the function with types that the others do not have: they do not come to compare it.
+    A rank whose part of a batch is smaller calls the function with types of its own: the other ranks would not take part in a comparison.
     """
     if key not in _agreed:
         return False
@@ -129,8 +130,8 @@ def is_agreed(executable: Executable, key: tuple[str, ...]) -> bool:
 def agree_on_exchange(executable: Executable, ranks: World) -> None:
     """Compile again, on all ranks, unless native code runs the same collectives in the same order on all.
 
-    Passes start some early and make others part of a kernel. What they do depends on the rest of the program too, which may differ between
-    ranks: one of them may print a gradient. Without these passes, the order is that of the program, which has been compared.
+    Passes start some collectives early and fuse others into kernels, depending on the rest of the program, which may differ between ranks:
+    one of them may print a gradient. Without these passes, the order is that of the program, which has been compared.
     """
     while True:
         ways, orders = zip(*ranks.comm.allgather((executable.target.exchange, executable.native.exchanges)), strict=True)
@@ -196,11 +197,11 @@ def difference(mine: Description, other: Description, rank: int) -> str:
         return f"ranks call different functions with collectives: {mine.name} on rank 0, {other.name} on rank {rank}"
     for a, b in zip(mine.lines, other.lines, strict=False):
         if a.text != b.text:
-            return f"{mine.name}: {_said(a)} on rank 0, but {_said(b)} on rank {rank}"
+            return f"{mine.name}: {_described(a)} on rank 0, but {_described(b)} on rank {rank}"
     longer, count = (mine, len(other.lines)) if len(mine.lines) > len(other.lines) else (other, len(mine.lines))
     where, without = (0, rank) if longer is mine else (rank, 0)
-    return f"{mine.name}: {_said(longer.lines[count])} on rank {where} has no counterpart on rank {without}"
+    return f"{mine.name}: {_described(longer.lines[count])} on rank {where} has no counterpart on rank {without}"
 
 
-def _said(line: Line) -> str:
+def _described(line: Line) -> str:
     return f"{line.text.strip()}{line.location}"

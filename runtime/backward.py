@@ -1,12 +1,12 @@
-"""Backward programs of eager tapes, which are kept by the structure of what was recorded.
+"""Backward programs of eager tapes, cached by the structure of the recorded ops.
 
-Pulling derivatives back op by op takes some twenty microseconds an op: rules compute with tensors, and most of the time passes in finding
-out what NumPy is to be called with. Tapes in a loop record the same structure again and again (see `log.py`), and the answer is always the
+Pulling derivatives back op by op takes some twenty microseconds an op: rules compute with tensors, and most of the time is spent deciding
+which NumPy functions to call. Tapes in a loop record the same structure again and again (see `log.py`), and the decisions are always the
 same. So once a structure has been seen `OFTEN` times, the rules run on values of the IR instead, by the adjoint pass; the result is
 simplified and written as a Python function that calls NumPy on the arrays of the tape (`ir.source`). From then on a gradient is a call
 of that function. It calls the same functions of NumPy in the same order as the rules do on tensors, and gives the same bits.
 
-A program takes everything it needs from the log, and holds no array. A structure that changes from tape to tape is never written.
+A program takes everything it needs from the log, and holds no array. No program is written for a structure that changes from tape to tape.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .quick import wrapped
 
 OFTEN = 8  # about as many sweeps, op by op, take as long as writing a program
 LONGEST = 10_000  # entries: longer tapes are pulled back op by op, as writing their programs takes seconds
-KEPT = 256  # programs
-ROOM = 100_000  # entries of all of them
+MOST_PROGRAMS = 256  # in the cache
+MOST_ENTRIES = 100_000  # of all cached programs together
 SEEN = 4_096  # structures that have been seen but not often
 
 SCALARS: dict[str, Any] = {dtype.type.__name__: dtype.type for dtype in DTYPES.values()}
@@ -48,7 +48,7 @@ class BackwardProgram:
     def __init__(self, call: Callable[..., Any] | None, results: Sequence[int | Literal | None], text: str) -> None:
         self.size = 0  # the number of entries that it is for
         self.call = call  # None: every gradient is a constant, or there is none
-        self.results = results  # the position among the arrays, a constant, or None if no derivative gets there
+        self.results = results  # for each source: the position among the arrays, a constant, or None if no derivative reaches it
         self.text = text
         self.used = 0
 
@@ -120,7 +120,7 @@ def remembered(
     with _lock:
         _programs[key] = program
         size = sum(p.size for p in _programs.values() if p is not None)
-        while len(_programs) > KEPT or size > ROOM:
+        while len(_programs) > MOST_PROGRAMS or size > MOST_ENTRIES:
             oldest = min(_programs, key=lambda k: p.used if (p := _programs[k]) is not None else 0)
             dropped = _programs.pop(oldest)
             size -= 0 if dropped is None else dropped.size
@@ -128,7 +128,7 @@ def remembered(
 
 
 class Parameters:
-    """The values of the IR that stand for the operands of a log, and the Python expressions by which a call finds their arrays."""
+    """The values of the IR that represent the operands of a log, and the Python expressions by which a call finds their arrays."""
 
     def __init__(self) -> None:
         self.values: dict[int, Operand] = {}  # by the id of the operand
@@ -142,11 +142,11 @@ class Parameters:
         return out
 
     def array(self, x: Operand, expression: str) -> Operand:
-        """A parameter for an operand that another log of the same structure may have elsewhere too, or not."""
+        """Return a new parameter for an operand, even if it has one: in another log of the same structure, two operands may be there."""
         return x if isinstance(x, Literal) else self.parameter(x.type, f"{expression}.buffer")
 
     def of(self, x: Operand, expression: str) -> Operand:
-        """The value of an operand that the structure identifies."""
+        """Return the parameter of an operand that the structure identifies: one for all its occurrences."""
         if id(x) not in self.values:
             self.values[id(x)] = self.array(x, expression)
         return self.values[id(x)]

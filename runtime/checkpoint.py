@@ -63,7 +63,7 @@ class RepeatableCall:
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.fn, self.args, self.kwargs = fn, args, kwargs
-        self.then = as_it_is(fn, {})
+        self.then = with_own_cells(fn, {})
         self.reads: dict[Store, Operand] = {}
 
     def run(self) -> Any:
@@ -78,7 +78,7 @@ class RepeatableCall:
         if heard.assigns:
             heard.tell_all()
         else:
-            heard.tell_once(EagerCheckpoint(self), [x for x in flatten(out)[0] if isinstance(x, Operand)])
+            heard.report_once(EagerCheckpoint(self), [x for x in flatten(out)[0] if isinstance(x, Operand)])
         return out
 
     def again(self, inputs: Sequence[Operand], results: Sequence[Operand]) -> tuple[EagerRecord, list[Operand]]:
@@ -110,13 +110,13 @@ class RepeatableCall:
         return {store: value.buffer for store, value in self.reads.items() if isinstance(value, Tensor)}
 
 
-def as_it_is(fn: Any, copies: dict[int, Any]) -> Any:
+def with_own_cells(fn: Any, copies: dict[int, Any]) -> Any:
     """Return a function with its own copy of the variables of enclosing functions, which may be assigned before it runs again.
 
     The functions in these variables are copied as well, and share them as before; `copies` has the cells and functions copied so far.
     """
     if isinstance(fn, MethodType):
-        return MethodType(as_it_is(fn.__func__, copies), fn.__self__)
+        return MethodType(with_own_cells(fn.__func__, copies), fn.__self__)
     if not isinstance(fn, FunctionType) or not fn.__closure__:
         return fn
     if id(fn) not in copies:
@@ -126,7 +126,7 @@ def as_it_is(fn: Any, copies: dict[int, Any]) -> Any:
         copy.__dict__.update(fn.__dict__)
         for cell, original in zip(cells, fn.__closure__, strict=True):
             with suppress(ValueError):  # nothing has been assigned yet
-                cell.cell_contents = as_it_is(original.cell_contents, copies)
+                cell.cell_contents = with_own_cells(original.cell_contents, copies)
     return copies[id(fn)]
 
 
@@ -194,7 +194,7 @@ class Segment(Recorder):
             for event in self.events:
                 event(tape)
 
-    def tell_once(self, op: Op, leaves: Sequence[Operand]) -> None:
+    def report_once(self, op: Op, leaves: Sequence[Operand]) -> None:
         """Report the whole run to the tapes as one op: its inputs are the watched operands, its results those that depend on them."""
         for tape in self.tapes:
             if not isinstance(tape, EagerRecord | Segment):

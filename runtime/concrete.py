@@ -58,9 +58,9 @@ class ConcreteFunction:
         self.program = program
         self.executable = Executable(program.func, seconds, threads, _exchange(program.func))
         self.convention = _convention(program, self.executable, argument_stores, closed_over)
-        self._types = [None if any(map(is_symbolic, t.shape)) else t for t in self.convention.results]  # None: known at each call only
+        self._types = [None if any(map(is_symbolic, t.shape)) else t for t in self.convention.results]  # None: known only at each call
         self.used = 0
-        self.effects: list[Op] | None = None  # its ops with effects, when a call that failed has looked for them
+        self.effects: list[Op] | None = None  # its ops with effects; found when a call fails
         self.guards: tuple[Guard, ...] = ()  # conditions on the sizes of a call, besides being in range
         self.dropped = False  # evicted from the cache: no later call may use it
         self.alternative: ConcreteFunction | None = None  # same key, but arguments and closed-over variables coincide differently
@@ -114,7 +114,7 @@ class ConcreteFunction:
 
 
 def _exchange(func: Func) -> str | None:
-    """How the collectives of a function are compiled; None if it has none."""
+    """Return how the collectives of a function are compiled; None if it has none."""
     if "adjit.ir.ops.collective" not in sys.modules:
         return None
     from .agreement import expected_exchange  # noqa: PLC0415 - few programs have several ranks
@@ -123,7 +123,7 @@ def _exchange(func: Func) -> str | None:
 
 
 def _convention(program: TracedProgram, executable: Executable, given: Sequence[Store], closed_over: set[Store]) -> Convention:
-    """How a function is called: one with collectives is compared with those of other ranks."""
+    """Return the convention of a function; collectives are compared with those of other ranks before the first call."""
     if executable.exchange is None:
         return Convention(program, executable.native, given, closed_over)
     from .agreement import AgreeingConvention  # noqa: PLC0415 - few programs have several ranks

@@ -7,8 +7,8 @@ two forms: eagerly, a tape records one statement that calls `grad_fn`; in a trac
 The intermediate values of `f` are recorded as usual but are not connected to the result: gradients go through `grad_fn`. They are connected
 to what `grad_fn` closes over, so that higher-order derivatives are those of `grad_fn`.
 
-`f` may compute with NumPy, SciPy or anything else, eagerly. Then what `grad_fn` closes over must be tensors for a higher derivative: that
-of a number or an array would be lost, and is refused.
+Eagerly, `f` may compute with NumPy, SciPy or any other library. Higher derivatives then require that `grad_fn` closes over tensors only:
+derivatives of a number or an array would be lost, so they raise an error.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ class GradientCall:
         finally:
             leave(reads)
         if not (isinstance(out, tuple | list) and len(out) == 2 and callable(out[1])):
-            raise self.wrong("a custom_gradient function returns its result and a function: (result, grad_fn)")
+            raise self.wrong("a custom_gradient function must return its result and a function: (result, grad_fn)")
         result, self.grad_fn = out
         self.left = bool(reads.exits)
-        for x, taken in reads.exits:  # which may be used again beside this function, where its derivative does not hold
+        for x, taken in reads.exits:  # these may also be used outside this function, where its derivative does not apply
             for recorder in listening.recorders if taken is not None else ():
                 if recorder.watches(x):
                     recorder.left(x, None, taken)
@@ -160,7 +160,7 @@ class GradientCall:
         lost = next((name for name, value in closed_over(self.grad_fn) if not followed(value)), None)
         if lost is not None:
             raise self.wrong(
-                f"its gradient is being differentiated, but its gradient function reads {lost}, which no tape has followed, because the "
+                f"its gradient is being differentiated, but its gradient function reads {lost}, which no tape has recorded, because the "
                 "function converts tensors to NumPy or Python; compute the gradient from the arguments, with functions of NumPy or adjit"
             )
 
@@ -179,7 +179,7 @@ class GradientCall:
                 )
             pair = grad_fn(*cotangents, variables=self.variables)
             if not (isinstance(pair, tuple | list) and len(pair) == 2):
-                raise self.wrong("with variables, grad_fn returns (gradients, gradients of the variables)")
+                raise self.wrong("with variables, grad_fn must return (gradients, gradients of the variables)")
             found, of_variables = pair
             theirs = listed(of_variables)
         else:
@@ -188,9 +188,9 @@ class GradientCall:
         if len(mine) != len(self.places):
             extra = len(self.places) - len(self.given_args)
             hint = f" ({extra} of them for keyword arguments, which count too; give None where there is none)" if extra else ""
-            raise self.wrong(f"grad_fn must return {len(self.places)} gradients{hint}, and returned {len(mine)}")
+            raise self.wrong(f"grad_fn must return {len(self.places)} gradients{hint}, but returned {len(mine)}")
         if len(theirs) != len(self.variables):
-            raise self.wrong(f"grad_fn must return {len(self.variables)} gradients of variables, and returned {len(theirs)}")
+            raise self.wrong(f"grad_fn must return {len(self.variables)} gradients of variables, but returned {len(theirs)}")
         kept = [d for d, x in zip(mine, self.places, strict=True) if isinstance(x, Operand) and x.type.is_inexact]
         return [self.checked(d, x.type) for d, x in zip([*kept, *theirs], self.inputs, strict=True)]
 
@@ -272,7 +272,7 @@ class Reads(Recorder):
 def closed_over(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """The variables of outer functions that a gradient function reads, and those that functions among them read."""
     if hasattr(function, "saved"):
-        yield "what was saved for it", function.saved
+        yield "the values saved for it", function.saved
         return
     cells = getattr(function, "__closure__", None) or ()
     for name, cell in zip(function.__code__.co_freevars if cells else (), cells, strict=True):
@@ -287,7 +287,7 @@ def closed_over(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def followed(value: Any) -> bool:
-    """Whether derivatives by what a function closes over are right: it is made of tensors, or has none."""
+    """Whether derivatives with respect to a closed-over value are right: it consists of tensors, or has no derivatives."""
     return all(isinstance(leaf, KEPT) for leaf in flatten(value)[0])
 
 

@@ -55,7 +55,7 @@ class CustomVjp:
             finally:
                 self.running.forward = before
             if not (isinstance(out, tuple) and len(out) == 2):
-                raise self.wrong("the forward function returns the result and what the backward function needs: (result, saved)")
+                raise self.wrong("the forward function must return the result and what the backward function needs: (result, saved)")
             result, saved = out
             _, tree = flatten(result)
 
@@ -72,7 +72,7 @@ class CustomVjp:
     def spread(self, args: Sequence[Any], gradients: Any) -> list[Any]:
         """Return one gradient, or None, for each leaf of the arguments."""
         if not isinstance(gradients, tuple | list) or len(gradients) != len(args):
-            raise self.wrong(f"the backward function returns a tuple of {len(args)}, one for each argument, not {gradients!r}")
+            raise self.wrong(f"the backward function must return a tuple of {len(args)}, one for each argument, not {gradients!r}")
         out: list[Any] = []
         for arg, gradient in zip(args, gradients, strict=True):
             leaves, tree = flatten(arg)

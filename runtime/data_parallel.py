@@ -1,8 +1,8 @@
-"""Data-parallel functions: each rank computes its part of a batch, and what they return and assign is averaged over all ranks.
+"""Data-parallel functions: each rank computes its part of a batch, and results and assigned values are averaged over all ranks.
 
 The parts of one rank, if there are several (`shards`), are computed by a loop whose trip count is read at run time. The body is therefore
-the same code on any number of ranks, and rounds in the same way; the parts are stored, and added by a tree that depends on their number
-only.
+the same code on any number of ranks, and rounds in the same way; the parts are stored, and added by a tree that depends only on their
+number.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def split_for(shards: int | None) -> Split:
     if shards is None:
         return Split(ranks, 1, False)
     if shards < 1 or shards & (shards - 1) or shards % ranks:
-        raise ValueError(f"data_parallel: shards={shards} is not a power of two that the number of ranks, {ranks}, divides")
+        raise ValueError(f"data_parallel: shards={shards} must be a power of two and a multiple of the number of ranks, {ranks}")
     return Split(shards, shards // ranks, True)
 
 
@@ -177,7 +177,7 @@ def _write(cell: Cell, value: Operand) -> None:
 
 
 def _totals(xs: Sequence[Operand], split: Split) -> list[Operand]:
-    """The sum of each array over all parts; small ones travel together."""
+    """Return the sum of each array over all parts; small arrays are reduced together."""
     shapes = [x.type.shape[1:] if split.ordered else x.type.shape for x in xs]
     sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
     groups: dict[Any, list[int]] = {}

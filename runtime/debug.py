@@ -1,7 +1,7 @@
 """Finding the first NaN: which op produced it, forward or backward, and on which line of the user's code.
 
 The traced program runs op by op in the interpreter. A NaN or infinity that reaches no result or variable (because a `where` masks it, say)
-is not reported; of those that do, the error names the first op that produced one from finite numbers.
+is not reported; otherwise, the error names the first op that produced one from finite numbers.
 """
 
 from __future__ import annotations

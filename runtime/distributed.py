@@ -84,7 +84,7 @@ def all_to_all(x: Any) -> Operand:
 
 @boundary
 def barrier() -> None:
-    """Wait until all ranks have come here."""
+    """Wait until all ranks have reached this call."""
     collective.all_reduce(to_operand(np.zeros(1, np.int32)))
 
 
@@ -113,9 +113,9 @@ def data_parallel(fn: Callable[..., Any], shards: int | None = None) -> Callable
 
     Variables that `fn` assigns become the mean of what the ranks assign; those that are not floats must be assigned the same by all.
 
-    With `shards`, a power of two that the number of ranks divides, the whole batch is cut into that many parts: a compiled loop runs `fn`
-    for each part of this rank, and the results of all are added in a fixed order. The means then have the same bits on any number of ranks,
-    if rank r has the r-th part of the batch (`part`). The memory for the results of all parts of a rank is needed at the same time.
+    With `shards`, a power of two and a multiple of the number of ranks, the whole batch is cut into that many parts: a compiled loop runs
+    `fn` for each part of this rank, and the results of all are added in a fixed order. The means then have the same bits on any number of
+    ranks, if rank r has the r-th part of the batch (`part`). The memory for the results of all parts of a rank is needed at the same time.
 
     >>> mean = data_parallel(lambda x: np.mean(x**2), shards=2)
     >>> mean(part(np.arange(4.0)))

@@ -1,8 +1,8 @@
 """Random numbers of the distributions that need more than one formula: rejection sampling, factorisations, special functions.
 
-Parameters broadcast against each other; `shape`, that of the result, defaults to their common shape. Draws are differentiable by the
-parameters wherever the distribution is continuous. Eager and compiled results may differ in the last bits, and where a rejection is decided
-by them, in the number that is drawn.
+Parameters broadcast against each other; `shape`, that of the result, defaults to their common shape. Draws are differentiable with respect
+to the parameters of continuous distributions. Eager and compiled results may differ in the last bits; if these decide a rejection, another
+number is drawn.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-MOST_ROUNDS = 1000  # of a rejection, which usually takes fewer than ten
+MOST_ROUNDS = 1000  # of rejection sampling, which usually takes fewer than ten
 
 
 def spread(what: str, shape: Any, dtype: Any, *parameters: Any) -> tuple[tuple[int, ...], list[Operand]]:

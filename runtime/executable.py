@@ -72,7 +72,7 @@ class Executable:
         self._lock = new_lock()
 
     def compile_with(self, exchange: str) -> None:
-        """Compile again, with another way to exchange arrays between ranks."""
+        """Compile again, with another method to exchange arrays between ranks."""
         self.exchange = exchange
         for name in ("target", "optimized"):
             self.__dict__.pop(name, None)
@@ -207,8 +207,8 @@ def pullback_func(func: Func, given: Mask, needed: Mask) -> tuple[Func, Mask]:
     """Return `@f.pull` and the mask of parameters that it returns cotangents of.
 
     It takes the parameters, and the cotangents of the results in `given`. Parameters that no derivative reaches are not in the mask: for
-    the tape they are unconnected, which differs from zero. What is read of a variable after it got another shape is the variable again:
-    its derivative is one by the variable (`Assigned` passes on those of other assignments).
+    the tape they are unconnected, which differs from zero. A value read from a variable whose shape has changed counts as the variable:
+    derivatives with respect to it are derivatives with respect to the variable (`Assigned` passes on those of other assignments).
     """
     from adjit.passes.simplify.dce import eliminate_repeated_checks  # noqa: PLC0415 - as in `optimize`
 

@@ -75,7 +75,7 @@ class PathSearch:
             passed += bool(through)
             if not through and any(id(r) in leading for r in stmt.results):
                 broken = self.cut(stmt)
-                if not self.another_way(stmt, alive, leading, ends):
+                if not self.is_bypassed(stmt, alive, leading, ends):
                     return broken
         if alive & ends:
             recorded = {id(r) for stmt in self.record.statements() for r in stmt.results}
@@ -84,8 +84,8 @@ class PathSearch:
             return f"connected: derivatives pass through {passed} recorded op{'s' if passed != 1 else ''}, so that the gradient is not None"
         return "not connected: every path from the source to the target passes through an op without a derivative"
 
-    def another_way(self, cut: Stmt, alive: set[int], leading: set[int], ends: set[int]) -> bool:
-        """Whether a derivative reaches the target without passing through a statement that stops it."""
+    def is_bypassed(self, cut: Stmt, alive: set[int], leading: set[int], ends: set[int]) -> bool:
+        """Whether a derivative reaches the target without passing through `cut`, a statement that stops it."""
         rest = [s for s in self.stmts if s is not cut]
         found = set(alive)
         for stmt in ordered(rest, found):

@@ -1,7 +1,7 @@
-"""`function.explore`: everything that is known about a compiled function, in one HTML page that links it all.
+"""`function.explore`: source, IR, native code, times and memory of a compiled function, linked in one HTML page.
 
 Collects data from inspection, profile, interpreter and code generator as JSON; the page itself is `explore.html`, which needs no library
-and no network. Text of users (names, source) is data, and the page writes it as text, never as markup.
+and no network. The user's text (names, source) is data, and the page writes it as text, never as markup.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from .profile import Profile, duration, locations, profile_arrays, size, walk
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
 
-LONGEST_TEXT = 400_000  # characters of the LLVM IR or assembly of one kernel, which are compressed in the page
-MANY = 400  # top-level statements, from which on the graph is not drawn and fewer texts are kept
-WORK = 2e8  # operations of a program that the interpreter still runs, for values
+LONGEST_TEXT = 400_000  # characters of the LLVM IR or assembly of one kernel; the rest is left out
+MANY = 400  # top-level statements: with more, the graph is not drawn and fewer texts are kept
+WORK = 2e8  # operations: the interpreter runs programs up to this size to find the values
 BARS = 24  # of a value's histogram
 BUDGET = 0.2  # seconds of calls, to measure times
 COMMENT = re.compile(r"\s+# (?:(?P<file>[^\s:]+):)?(?P<line>\d+)(?::|$)")  # as `ir.source` writes them
 
 
 def explore(concrete: ConcreteFunction, arrays: Sequence[Any], function: Any) -> str:
-    """The page of one compiled function, as HTML. `arrays` are those that its native code takes; copies of them are changed."""
+    """Return the page of one compiled function, as HTML. `arrays` are those that its native code takes; only copies of them are changed."""
     timed = profile_arrays(concrete, [np.array(a) for a in arrays], None, BUDGET)
     return page(Collected(concrete, Inspection(concrete, function), timed, arrays).data())
 
@@ -67,7 +67,7 @@ def written(html: str, path: str | os.PathLike[str], show: bool) -> Path:
 
 
 def framed(html: str) -> str:
-    """A page inside of another, as notebooks show it: apart from the notebook's own styles and scripts."""
+    """Return a page as a frame for a notebook, isolated from the notebook's own styles and scripts."""
     return f'<iframe srcdoc="{escape(html)}" sandbox="allow-scripts" style="width:100%;height:780px;border:0"></iframe>'
 
 
@@ -126,7 +126,7 @@ class Collected:
     # ---- source
 
     def place(self, file: str, line: int) -> str:
-        """The key of a line of the user's source: what links all panes."""
+        """Return the key of a line of the user's source, by which all panes are linked."""
         if file not in self.files:
             self.files.append(file)
         return f"{self.files.index(file)}:{line}"
@@ -136,7 +136,7 @@ class Collected:
         return [self.place(*each) for each in sorted(found)]
 
     def file(self, name: str) -> dict[str, Any]:
-        """The lines of a file around those that compute."""
+        """The lines of a file that compute, and those around them."""
         number = self.files.index(name)
         used = sorted({int(k.partition(":")[2]) for k in self.used() if k.startswith(f"{number}:")})
         lines = linecache.getlines(name)
@@ -150,7 +150,7 @@ class Collected:
         return set(self.places(s for stmt in self.traced.stmts for s in walk(stmt)))
 
     def times(self, number: int) -> dict[str, float]:
-        """Microseconds by line: those of a kernel are shared by the lines that it computes."""
+        """Microseconds by line: the time of a kernel is divided among the lines that it computes."""
         out: dict[str, float] = {}
         for kernel in self.timed.kernels:
             for p in kernel.locations:
@@ -173,7 +173,7 @@ class Collected:
         return [self.place(stmt.location.file, stmt.location.line)] if stmt.location is not None else []
 
     def python(self) -> list[dict[str, Any]]:
-        """The program as Python: lines belong to the comment before them."""
+        """The program as Python: each line belongs to the source line in the comment before it."""
         home = self.traced.location.file if self.traced.location else ""
         out: list[dict[str, Any]] = []
         keys: list[str] = []
@@ -244,7 +244,7 @@ class Collected:
         return {"nodes": nodes, "edges": sorted(edges)}
 
     def memory(self) -> dict[str, Any]:
-        """Buffers of the arena: from which statement to which each is in use, and where it lies."""
+        """The buffers of the arena, each with its offset and the first and last statement that use it."""
         plan = self.optimized.plan
         spans: dict[int, list[int]] = {}
         roots: dict[int, Value] = {}
@@ -283,7 +283,7 @@ class Collected:
             found.update((id(v), figures(a)) for v, a in zip(stmt.results, results, strict=True) if isinstance(a, np.ndarray))
 
         def interpreted(func: Func) -> None:
-            """Statements that were run before, as a part of another stage, are not run again."""
+            """Run the statements that were not run before as part of another stage."""
             arrays.update(zip(map(id, func.params), self.arrays))
             found.update(zip(map(id, func.params), map(figures, self.arrays)))
             new = [s for s in func.stmts if not s.results or any(id(r) not in arrays for r in s.results)]
@@ -296,12 +296,12 @@ class Collected:
                 interpreted(self.traced)
                 out["traced"] = self.named(self.traced, found)
                 interpreted(self.seen.simplified)
-        except AdjitError:  # a check that fails: the call itself raises, and its values are those up to there
+        except AdjitError:  # a failed check: the call itself raises, and the values up to there are shown
             return out
         return out | {name: self.named(half, found) for name, half in (("forward", forward), ("backward", backward)) if half is not None}
 
     def named(self, func: Func, found: dict[int, dict[str, Any]]) -> dict[str, Any]:
-        """Figures by the names that values have in the text."""
+        """Return the figures of values, by their names in the text."""
         names = self.printed(func).names
         values = [*func.params, *(r for top in func.stmts for s in walk(top) for r in s.results)]
         return {names.of(v): found[id(v)] for v in values if id(v) in found}
@@ -338,7 +338,7 @@ def reads(stmt: Stmt) -> list[Any]:
 
 
 def names_of(stmt: Stmt) -> str:
-    """The ops of a statement, those inside of it in order."""
+    """Return the names of a statement's ops, including those in its blocks, in order."""
     inner = [s.op.name for s in walk(stmt) if not s.blocks and s is not stmt]
     return f"{stmt.op.name}: {' '.join(inner)}" if inner else stmt.op.name
 
@@ -348,7 +348,7 @@ def clipped(text: str) -> str:
 
 
 def deltas(passes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every pass with its text as a list of numbers: of lines of the pass before, and of its own new lines."""
+    """Return the passes with each text as a list of numbers, which refer to lines of the previous pass and to its own new lines."""
     before: list[str] = []
     for entry in passes:
         places: dict[str, list[int]] = {}

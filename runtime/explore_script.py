@@ -20,7 +20,7 @@ from .signature import Signature
 
 
 class CompileWatch:
-    """Remembers every function that is compiled for one size, with the arrays of the call that it was compiled for."""
+    """Stores every function that is compiled for one size, with the arrays of the call that it was compiled for."""
 
     def __init__(self) -> None:
         self.found: list[tuple[ConcreteFunction, list[Array]]] = []
@@ -33,7 +33,7 @@ class CompileWatch:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Observe what is compiled, by default for one size each: a page shows a program that was run with its values."""
+        """Observe what is compiled, by default for one size each, since the page shows the values of one call."""
         dynamic, config.dynamic = config.dynamic, False
         observers.append(self)
         try:

@@ -1,6 +1,6 @@
-"""`export` and `address`: a compiled function outside of Python.
+"""`export` and `address`: compiled functions for use outside of Python.
 
-Owns the names and initial values that an exported function gets; `codegen.export` makes the files. Imported when a function is exported.
+Owns the names and initial values of exported functions; `codegen.export` writes the files. Imported when a function is exported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Exported(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """A traced function as it is outside of Python: its texts and its interface."""
+    """A traced function compiled for use outside of Python: its texts and its interface."""
 
     func: Func
     program: Program
@@ -69,11 +69,11 @@ def export(traced: trace.TracedProgram, where: str | os.PathLike[str], name: str
 
 
 def examples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with arrays in place of each `TensorSpec`, which must know all sizes."""
+    """Return the arguments with an array in place of each `TensorSpec`, whose sizes must all be known."""
 
     def one(leaf: Any) -> Any:
         if isinstance(leaf, TensorSpec) and not leaf.is_static:
-            raise ShapeError(f"export: code is compiled for one size, but {leaf!r} leaves it open")
+            raise ShapeError(f"export: code is compiled for one size, but {leaf!r} leaves a size open: give all sizes as numbers")
         return example(leaf)
 
     given: tuple[tuple[Any, ...], dict[str, Any]] = tree_map(one, (args, kwargs))
@@ -81,7 +81,7 @@ def examples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, 
 
 
 def target_for(path: str, kind: str, name: str) -> str:
-    """The name of the target; wasm32 goes with `.wasm`, and only with it."""
+    """Return the name of the target; wasm32 is for `.wasm` files, and only for them."""
     if kind not in KINDS:
         raise UnsupportedError(f"export: the path must end in one of {', '.join(KINDS)}, which selects the kind of file: {path!r}")
     if kind == ".wasm" and name == targets.HOST:
@@ -125,7 +125,7 @@ def _as_object(made: Outside, target: Target, path: str, kind: str, shown: str) 
 
 
 def outside(traced: trace.TracedProgram, target: Target, name: str) -> Outside:
-    """Optimise and emit a traced function for a target that does not know Python."""
+    """Optimise and emit a traced function for a target without Python."""
     func = traced.func
     refuse_python(func.block)
     if traced.reshaped:
@@ -157,7 +157,7 @@ def outside(traced: trace.TracedProgram, target: Target, name: str) -> Outside:
 
 
 def result_names(traced: trace.TracedProgram) -> list[str]:
-    """Names for the results: the user's own, or the way to them through the structure that the function returns."""
+    """Return names for the results: the user's own, or the path to each in the structure that the function returns."""
     skipped = {position for position, _ in traced.static}
     paths = [path for k, path in enumerate(traced.out_tree.key_paths()) if k not in skipped]
     out = []
@@ -165,7 +165,7 @@ def result_names(traced: trace.TracedProgram) -> list[str]:
         is_labelled = any(kind != "index" for kind, _ in path)
         is_own = isinstance(result, Value) and all(result is not p for p in traced.func.params)
         own = result.name if isinstance(result, Value) and is_own and not is_labelled else None
-        if own is not None and "." not in own:  # else a derivative: its place in the structure says more
+        if own is not None and "." not in own:  # else a derivative: its path in the structure is more informative
             out.append(own)
         else:
             place = dotted(path).lstrip(".")

@@ -1,4 +1,4 @@
-"""The methods by which a compiled function leaves Python. What they do is imported when they are called."""
+"""The methods that export a compiled function. Their implementation is imported when they are called."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class Exportable:
     ) -> Exported:
         """Write what a call with these arguments runs as native code that does not need Python, for C, C++ or JavaScript.
 
-        The end of the path decides what is made: `.o`, `.a` or `.so` with a C header, or `.wasm` with a JavaScript module. Variables become
-        a struct that every call updates, with their present values as its initial contents. `name`, by default that of the file, is the
-        name of the C function and the prefix of all symbols. Targets are host, x86-64, x86-64-v2, -v3 and -v4, aarch64-linux, and wasm32.
+        The suffix of the path selects what is written: `.o`, `.a` or `.so` with a C header, or `.wasm` with a JavaScript module. Variables
+        become a struct that every call updates, with their present values as its initial contents. `name`, by default that of the file, is
+        the name of the C function and the prefix of all symbols. Targets are host, x86-64, x86-64-v2, -v3 and -v4, aarch64-linux, and
+        wasm32.
         """
         from .export import export  # noqa: PLC0415 - few functions are exported
 
@@ -41,5 +42,5 @@ class Exportable:
         return address(self._traced_alone(args, kwargs), signature)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedProgram:
-        """Trace for code that runs without Python."""
+        """Trace the function for code that runs without Python."""
         raise NotImplementedError

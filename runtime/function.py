@@ -33,7 +33,7 @@ from .conversion import converted
 from .creation import Creation
 from .exporting import Exportable
 from .general import General, Policy, conditions, general_key, narrowed, refusal, shapes_of, symbolized
-from .inspecting import Inspectable, Looked, check_finite
+from .inspecting import Inspectable, InspectedCall, check_finite
 from .methods import BoundFunction, Instances, bind
 from .outside import OutsideNames, described
 from .recording import listening, suspended
@@ -95,7 +95,7 @@ class Function(Inspectable, Exportable):
         self._lock = new_lock()  # held while a specialisation is created
         self._traces = 0
         self._room = Room()
-        self._was_slow = False  # there was a warning about it
+        self._was_slow = False  # whether there was a warning about slow compilation
         self._creation = Creation()
         self._instances = Instances(self._lock)
         self._outside = OutsideNames()
@@ -113,7 +113,7 @@ class Function(Inspectable, Exportable):
             trim(error)
             raise
 
-    def _long_way(self, *args: Any, **kwargs: Any) -> Any:
+    def _slow_path(self, *args: Any, **kwargs: Any) -> Any:
         """Handle the calls that the native entry does not take."""
         try:
             return self._enter(args, kwargs, None)
@@ -122,7 +122,7 @@ class Function(Inspectable, Exportable):
             raise
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
-        """Call; start again if a list of the function has too little room, or if the call finds a size that it has not assumed."""
+        """Call; start again if the capacity of a list is too small, or if the call finds a size that it has not assumed."""
         start = self._room.start()
         while True:
             try:
@@ -137,7 +137,7 @@ class Function(Inspectable, Exportable):
         """Take the fast path for plain arrays, scalars and containers of them; pass everything else to `_call`."""
         if self._specs is not None:
             args, kwargs = self._specs.bound(args, kwargs, instance is not None)
-        self._look_outside()
+        self._check_outside_names()
         special = self._static or start.sizes is not None or config.eager or config.debug_nans or listening.recorders
         if special or current_builder() is not None:
             return self._call(args, kwargs, None, instance, start)
@@ -156,7 +156,7 @@ class Function(Inspectable, Exportable):
             self._shortcut.grow(found)
         return out
 
-    def _look_outside(self) -> None:
+    def _check_outside_names(self) -> None:
         """Discard all programs if a name that they have read is bound to another object now."""
         changed = self._outside.changed()
         if changed is not None:
@@ -224,7 +224,7 @@ class Function(Inspectable, Exportable):
         return found
 
     def _noticed(self, signature: Signature, concrete: ConcreteFunction) -> None:
-        """Report a new trace to the retrace warning, which judges earlier traces by the stamps of their last use."""
+        """Report a new trace to the retrace warning, which checks by their stamps whether earlier traces were used again."""
         if self._retraces is not None and concrete.program.is_whole:
             with self._cache.lock:
                 self._cache.use_entered()
@@ -247,7 +247,7 @@ class Function(Inspectable, Exportable):
                 return found
             try:
                 made = self._compiled(signature, instance)
-            except Exception:  # the fault is not in the sizes
+            except Exception:  # the sizes are not the cause
                 self._policy.forgive(signature, attempted)
                 raise
             self._cache.add(signature.key, made)
@@ -263,7 +263,7 @@ class Function(Inspectable, Exportable):
             try:
                 with recording(symbols, user_location) as found:
                     made = self._compiled(signature, instance, shapes, found)
-            except Exception as error:  # if the fault is in the function, it is raised again for these sizes alone
+            except Exception as error:  # if the function itself is the cause, the error is raised again for these sizes alone
                 if is_from_handler(error):
                     raise
                 if found.is_single:
@@ -303,7 +303,7 @@ class Function(Inspectable, Exportable):
             return trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(shapes), self._name)
 
     def _starts_again(self, start: Start, error: Exception) -> bool:
-        """Whether a call that failed starts again, with what it has found; discards the programs that had too little room for that."""
+        """Whether a call that failed starts again, with what it has found; discards programs whose lists were too small."""
         if not start.concerns(error) or is_from_handler(error):
             return False
         with self._lock:
@@ -326,17 +326,17 @@ class Function(Inspectable, Exportable):
         return self.kind(*self._arguments())
 
     def _arguments(self) -> tuple[Any, ...]:
-        """Return the arguments that the function was constructed with."""
+        """Return the arguments of the constructor."""
         specs = None if self._specs is None else self._specs.specs
         static = tuple(dict.fromkeys(self._static))
         return self._fn, self._name, static, self._max_traces, specs, self._retraces is None, self._threads, self._policy.dynamic
 
     # ---- inspection
 
-    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
-        self._look_outside()
+    def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> InspectedCall:
+        self._check_outside_names()
         signature = self._taken_apart(args, self._room.start().passed(kwargs))  # sizes that follow from values are those of the last call
-        return Looked(self._concrete(signature, general=general), signature, self._fn)
+        return InspectedCall(self._concrete(signature, general=general), signature, self._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any = None) -> TracedProgram:
         """Trace for code that runs without Python; a `TensorSpec` may stand for an argument."""
@@ -474,8 +474,8 @@ def function(
 
     With an `input_signature` (a `TensorSpec`, or a structure of them, for each argument), calls must match it; Python numbers and lists are
     converted to its dtypes. A function that is repeatedly compiled for a single call each gives a warning; `reduce_retracing` disables it.
-    `dynamic` is "auto" by default (`config.dynamic`); with True, all axes may have any size at once; with False, every shape is compiled
-    for itself.
+    `dynamic` is "auto" by default (`config.dynamic`); with True, all axes may have any size at once; with False, every shape gets a program
+    of its own.
     `threads` limits the threads of large kernels (default: `config.threads`); results are bitwise identical for any number of threads.
 
     >>> @function

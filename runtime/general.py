@@ -65,7 +65,7 @@ class Family:
         self.known: list[tuple[Shape, ...]] = []  # shapes of the specialisations for one size
         self.general: list[General] = []
         self.fixed: dict[Axis, str] = {}  # axes that cannot be symbols, and why
-        self.special: dict[tuple[Axis, int], str] = {}  # sizes of axes that are special cases, and why: others may have a program together
+        self.special: dict[tuple[Axis, int], str] = {}  # sizes of axes that are special cases, and why: the others may share a program
         self.refused: dict[frozenset[Axis], str] = {}  # sets of axes that cannot all be symbols, and why
         self.open_axes: set[Axis] = set()  # symbols from the first call on
 
@@ -79,10 +79,10 @@ class Policy:
         self.dynamic = dynamic
         self.open_axes = set(open_axes)
         self.families: dict[Hashable, Family] = {}
-        self.is_asked = False  # whether some calls have open axes although `dynamic` is False
+        self.has_open_axes = False  # whether some calls have open axes although `dynamic` is False
 
     def __bool__(self) -> bool:
-        return self.dynamic is not False or bool(self.open_axes) or self.is_asked
+        return self.dynamic is not False or bool(self.open_axes) or self.has_open_axes
 
     def is_open(self, array: int, axis: int) -> bool:
         """Whether an axis is a symbol from the first call on: "first" are those of the first array, "leading" the first of every array."""
@@ -96,7 +96,7 @@ class Policy:
     def leave_open(self, signature: Signature, axes: Iterable[Axis], always: bool = False) -> None:
         """Let axes of calls like this one be symbols from the first call on; `always`: even if `dynamic` is False."""
         if self or always:
-            self.is_asked = self.is_asked or always
+            self.has_open_axes = self.has_open_axes or always
             self.family(signature).open_axes |= set(axes)
 
     def find(self, signature: Signature) -> ConcreteFunction | None:
@@ -136,7 +136,7 @@ class Policy:
             family.general = [*(g for g in family.general if not g.concrete.dropped), general]
 
     def fix(self, signature: Signature, shapes: Sequence[Shape], found: Recording) -> None:
-        """Remember why axes have one size only: from the second size on for which a decision says so, they always have."""
+        """Record why axes have one size only: the first size that a decision fixes is a special case; with a second one, every size is."""
         family = self.family(signature)
         seen = {axis for axis, _ in family.special}
         for i, shape in enumerate(shapes):
@@ -150,7 +150,7 @@ class Policy:
                         family.fixed[i, a] = str(pin)
 
     def forgive(self, signature: Signature, axes: Sequence[Axis]) -> None:
-        """Forget that a call could not be compiled for all sizes: it cannot be compiled for its own either."""
+        """Remove the record that a call could not be compiled for all sizes: it cannot be compiled for its own sizes either."""
         self.family(signature).refused.pop(frozenset(axes), None)
 
     def reasons(self, key: Hashable) -> list[str]:
@@ -177,7 +177,7 @@ def refusal(error: Exception) -> str:
 
 
 def narrowed(found: Recording | None, make: Callable[[], ConcreteFunction]) -> ConcreteFunction:
-    """The result of `make`, compiled for the sizes that answer like those of the call, where a pass cannot decide for all of them."""
+    """Return the result of `make`. If a pass cannot decide for all sizes, they are restricted to those that agree with the call's."""
     for _ in range(MAX_NARROWED):
         try:
             with no_recording():
@@ -190,7 +190,7 @@ def narrowed(found: Recording | None, make: Callable[[], ConcreteFunction]) -> C
 
 
 def symbolized(shapes: Sequence[Shape], axes: Sequence[Axis]) -> tuple[tuple[Shape, ...], Symbols]:
-    """The shapes with symbols for axes: equal sizes share one."""
+    """Return the shapes with symbols for `axes`, where equal sizes share a symbol, and the symbols."""
     symbols = Symbols()
     of_size: dict[int, Size] = {}
     for i, a in axes:

@@ -1,4 +1,4 @@
-"""Suggestions for names that adjit does not have: those of other frameworks, and misspelt ones."""
+"""Suggestions for names that adjit does not have: names of other frameworks, and misspelt ones."""
 
 from __future__ import annotations
 

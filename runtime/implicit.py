@@ -1,8 +1,8 @@
 """Solutions of equations with implicit derivatives: `aj.implicit.root`, `fixed_point`, `minimize` and `custom_root`.
 
 The solver's iterations are not differentiated. By the implicit function theorem, x with f(x, *args) = 0 changes by -J⁻¹ times the change of
-f, where J is the Jacobian of f by x: one linear solve, in both modes and to any order. Derivatives are by `args`; what f closes over is a
-constant to them.
+f, where J is the Jacobian of f with respect to x: one linear solve, in both modes and to any order. Derivatives are with respect to `args`;
+values that f closes over are constants.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def custom_root(f: Callable[..., Any], solve: Solver) -> Callable[..., Any]:
 
 
 def floats(x: Any) -> Any:
-    """A Python float as an array: it carries a derivative."""
+    """Return a Python float as an array, which has a derivative; anything else unchanged."""
     return to_operand(x) if type(x) is float else x
 
 
@@ -161,7 +161,7 @@ def newton(f: Callable[[Any], Any], value: Callable[[Any], Any] | None, x0: Any,
 
     started = (start, first, to_operand(0), to_operand(False), to_operand(ops.full((), math.inf, start.dtype)))
     x, y, _, _, moved = while_loop(going, step, started)
-    # f may be given in any unit: the length of Newton's step says how far the root is, the size of f does not
+    # f may be given in any unit: the length of Newton's step measures the distance to the root, the size of f does not
     found = ops.logical_or(ops.equal(size(y), 0.0), ops.less_equal(moved, limit * (1.0 + size(x))))
     return ops.where(found, x, math.nan)
 

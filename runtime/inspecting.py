@@ -1,4 +1,4 @@
-"""The methods by which a compiled function is looked at. What they do is imported when they are called."""
+"""The methods that inspect a compiled function. Their implementation is imported when they are called."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .source import Source
 
 
-class Looked:
+class InspectedCall:
     """The specialisation for a call, the arguments of the call, and the Python function."""
 
     __slots__ = ("concrete", "signature", "fn")
@@ -45,25 +45,25 @@ class Inspectable:
         """Return what a call with these arguments runs: IR at every stage, native code, timings. Compiles if necessary, without running."""
         from .inspection import Inspection  # noqa: PLC0415 - few functions are inspected
 
-        looked = self._looked_at(args, kwargs)
-        return Inspection(looked.concrete, looked.fn, lambda: self._looked_at(args, kwargs, general=False))
+        looked = self._looked_up(args, kwargs)
+        return Inspection(looked.concrete, looked.fn, lambda: self._looked_up(args, kwargs, general=False))
 
     @boundary
     def profile(self, *args: Any, repeat: int | None = None, **kwargs: Any) -> Profile:
-        """Measure where the time of a call with these arguments goes, kernel by kernel.
+        """Measure the time of a call with these arguments, kernel by kernel.
 
-        Runs the call `repeat` times (by default for about a second) on copies of the variables, so that none of them changes. What is
-        measured is compiled for the sizes of these arguments alone.
+        Runs the call `repeat` times (by default for about a second) on copies of the variables, so that none of them changes. The measured
+        code is compiled for the sizes of these arguments alone.
         """
         from .profile import profile  # noqa: PLC0415 - `import adjit` does without codegen
 
-        looked = self._looked_at(args, kwargs, general=False)
+        looked = self._looked_up(args, kwargs, general=False)
         return profile(looked.concrete, looked.signature, repeat)
 
     @boundary
     def debug(self, *args: Any, **kwargs: Any) -> Any:
         """Run op by op and raise NonFiniteError where the first NaN or infinity arises, forward or backward. Assigns no variable."""
-        looked = self._looked_at(args, kwargs)
+        looked = self._looked_up(args, kwargs)
         return check_finite(looked.concrete, looked.signature)
 
     @boundary
@@ -74,7 +74,7 @@ class Inspectable:
         """
         from .explore import explore, written  # noqa: PLC0415 - profiles, which `import adjit` does without
 
-        looked = self._looked_at(args, kwargs, general=False)
+        looked = self._looked_up(args, kwargs, general=False)
         return written(explore(looked.concrete, looked.copies(), looked.fn), path, open)
 
     @boundary
@@ -83,12 +83,12 @@ class Inspectable:
         from .inspection import Inspection  # noqa: PLC0415 - as in `inspect`
         from .source import Source, text_of  # noqa: PLC0415 - brings in `ast` and astunparse
 
-        looked = self._looked_at(args, kwargs, general=False)
+        looked = self._looked_up(args, kwargs, general=False)
         arguments, captured = looked.copies(), len(looked.concrete.convention.constants)
         seen = Inspection(looked.concrete, looked.fn)
         return Source(text_of(looked.concrete, seen.simplified, seen.halves), arguments[: len(arguments) - captured])
 
-    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
+    def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> InspectedCall:
         """Compile for these arguments, if necessary; unless `general`, for their sizes alone."""
         raise NotImplementedError
 

@@ -17,7 +17,7 @@ from .executable import optimize
 
 if TYPE_CHECKING:
     from .concrete import ConcreteFunction
-    from .inspecting import Looked
+    from .inspecting import InspectedCall
 
 
 class PassResult(NamedTuple):
@@ -41,8 +41,8 @@ class Inspection:
     }
     """
 
-    def __init__(self, concrete: ConcreteFunction, function: Callable[..., Any], alone: Callable[[], Looked] | None = None) -> None:
-        """`alone` compiles the call that was inspected for its sizes alone, for what can only be shown of such a program."""
+    def __init__(self, concrete: ConcreteFunction, function: Callable[..., Any], alone: Callable[[], InspectedCall] | None = None) -> None:
+        """`alone` compiles the inspected call for its sizes alone: some stages can only be shown of such a program."""
         self._function = function
         self._alone = alone
         self._concrete = concrete

@@ -26,7 +26,7 @@ Row: TypeAlias = list[Operand | None]
 
 
 def jacobian_blocks(stmts: Sequence[Stmt], targets: Sequence[Operand], sources: Sequence[Operand], mode: Mode | None = None) -> list[Row]:
-    """Return the derivative of each target by each source, of shape target.shape + source.shape; None where they are not connected.
+    """Return the derivatives of each target with respect to each source, of shape target.shape + source.shape; None if not connected.
 
     By default `mode` is the one that needs fewer sweeps: forward mode in a tie, reverse mode where forward mode is not available.
     """
@@ -45,7 +45,7 @@ def jacobian_blocks(stmts: Sequence[Stmt], targets: Sequence[Operand], sources: 
 
 
 def complex_mode(targets: Sequence[Operand], sources: Sequence[Operand], mode: Mode | None) -> Mode:
-    """Return the mode that yields whole derivatives: a sweep by one seed sees the derivative by, or of, the real part only."""
+    """Return the mode that yields complex derivatives: a sweep in the other mode sees the derivative of a real part only."""
     needed: Mode = "reverse" if any(s.type.is_complex for s in sources) else "forward"
     if any(t.type.is_complex for t in targets) and needed == "reverse":
         return mode or "reverse"
@@ -57,7 +57,7 @@ def complex_mode(targets: Sequence[Operand], sources: Sequence[Operand], mode: M
 
 
 def batch_jacobian_block(stmts: Sequence[Stmt], target: Operand, source: Operand) -> Operand | None:
-    """Return the derivative of each example of the target by the same example of the source.
+    """Return the derivative of each example of the target with respect to the same example of the source.
 
     Its shape is [b, *target.shape[1:], *source.shape[1:]].
     """

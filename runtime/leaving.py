@@ -2,7 +2,7 @@
 
 Three questions decide, in this order:
 
-1. Is the value only looked at? Comparisons, the conditions of `if`, `while` and `assert`, f-strings, and expression statements
+1. Is the value only read? Comparisons, the conditions of `if`, `while` and `assert`, f-strings, and expression statements
    (`print(float(loss))`, a call of a logger or a plot) cannot influence the result and are always allowed, unless they write to an array
    (a call of NumPy), store the value, or the same number later enters a recorded op. So are `bool()`, `int()` and indices, which have no
    derivatives; they never reach this module.
@@ -56,7 +56,7 @@ def leaving(x: Operand, way: Way, out: Any = None) -> None:
 
     exit = Exit()
     location = exit.location
-    if exit.only_looks():
+    if exit.only_reads():
         for recorder in watching if out is not None and exit.is_statement() else ():
             recorder.left(x, location, out)
         return
@@ -71,7 +71,7 @@ def leaving(x: Operand, way: Way, out: Any = None) -> None:
     report(f"a value ({x.type}) that is being differentiated is converted to NumPy or Python: its gradient would be lost{may}", location)
 
 
-def coming_back(x: object) -> None:
+def entering(x: object) -> None:
     """Handle a Python number or array that enters an op: an error if it was extracted from a tape that is still recording."""
     for recorder in reversed(listening.recorders):
         if recorder.excuses:

@@ -1,11 +1,11 @@
 """The log of an eager tape: an entry for each op, and the structure that the entries form.
 
 Entries are written as ops are called, with as little work as possible: an argument may be a Python number, and operands of an elementwise
-op may have different shapes, as NumPy broadcasts them. `statements` makes of them what the rest of adjit works with, when a derivative is
-asked for: statements of the IR, with literals and broadcasts.
+op may have different shapes, as NumPy broadcasts them. When a derivative is requested, `statements` converts the entries to statements of
+the IR, with literals and broadcasts.
 
-The structure says everything about the entries but the numbers in the arrays: which op each of them is, and where its arguments come from.
-Tapes of equal structure have the same backward program (see `backward.py`).
+The structure describes the entries except for the numbers in the arrays: the op of each, and where its arguments come from. Tapes of equal
+structure have the same backward program (see `backward.py`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Ref: TypeAlias = Hashable  # where an argument comes from: the number of a watch
 
 OPS = 10_000  # whose numbers are remembered
 
-LINEAR: tuple[type[Op], ...] = (Add, Sub, Mul, Div)  # their rules do not look at the value of a literal: programs take it as a parameter
+LINEAR: tuple[type[Op], ...] = (Add, Sub, Mul, Div)  # their rules do not depend on the value of a literal: programs take it as a parameter
 
 
 @with_attributes
 class Chain(Op, abstract=True):
-    """Several ops of one operand, one after the other, as a single entry: what an index does."""
+    """Several ops of one operand, one after the other, as a single entry, such as those of an index."""
 
     parts: tuple[Op, ...]
 
@@ -56,12 +56,12 @@ class TapeLog:
         self.lost: dict[int, Operand] = {}  # values that depend on watched ones without a derivative
         self.taken: dict[int, Any] = {}  # numbers and arrays that were extracted, by id
         self.places: dict[int, Location | None] = {}  # the user's lines of entries with results that have no derivatives
-        self.constants: set[int] = set()  # ids of tensors that were arguments when they were not watched
-        self.is_plain = True  # whether the structure describes all entries: not if there is a function of the user's among them
+        self.constants: set[int] = set()  # ids of tensors that were arguments before they were watched
+        self.is_plain = True  # whether the structure describes all entries: not if one of them is a user's function
 
     def watch(self, x: Operand) -> None:
         if id(x) not in self.numbers:
-            # a derivative by what was an argument before it was watched is one by that argument, which the structure does not say
+            # a value watched only now was an argument of earlier entries: derivatives reach those too, which the structure does not express
             self.is_plain = self.is_plain and isinstance(x, Concrete) and id(x) not in self.constants
             self.roots.append(x)
             self.numbers[id(x)] = -len(self.roots)
@@ -103,7 +103,7 @@ _next = count(1)
 
 
 def number_of(op: Op) -> int:
-    """A number for an op: equal ops have the same, unless there were many others in between, and different ops never have."""
+    """Return a number for an op. Different ops never have the same number; equal ops do, unless many others came in between."""
     found = _numbers.get(op)
     if found is None:
         if len(_numbers) >= OPS:
@@ -116,7 +116,7 @@ LINEAR_NUMBERS = frozenset(number_of(op()) for op in LINEAR)
 
 
 def operand(x: Any, type: TensorType) -> Operand:
-    """An argument as an operand. `type` is that of the result, whose dtype and shape a number takes."""
+    """Return an argument as an operand. `type` is that of the result; a number gets its dtype and shape."""
     return x if isinstance(x, Operand) else Literal(x, type)
 
 
@@ -136,7 +136,7 @@ def expanded(
     view: Callable[[Op, Operand], Operand],
     watched: Container[int] | None = None,
 ) -> Sequence[Stmt]:
-    """The statements of an entry; `view` makes the values in between. Those of constants are left out, if the ids of others are given."""
+    """Return the statements of an entry; `view` creates intermediate values. Given `watched`, statements on constants are left out."""
     out: list[Stmt] = []
     if isinstance(op, Chain):
         (x,) = args

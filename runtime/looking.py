@@ -1,7 +1,7 @@
-"""What the user's source does with a value that leaves adjit: whether it is only looked at, and whether `float` was called explicitly.
+"""How the user's source uses a value that is converted to NumPy or Python: is it only read, and is `float` called explicitly?
 
-Owns the walk from the running frame to the user's line, and the analysis of the expression found there. Without source, nothing is known,
-and the answers are conservative.
+Owns the walk from the running frame to the user's line, and the analysis of the expression found there. Without source, the answers are
+conservative.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from adjit.ir.location import Location
 from adjit.tracer.frames import instruction, user_frame
 
-# Calls that store their arguments: a statement that contains one does more than look.
+# Calls that store their arguments: a statement that contains one does more than read.
 KEEPING = frozenset({
     "append", "appendleft", "extend", "insert", "add", "update", "setdefault", "fill", "put", "place", "putmask", "copyto", "itemset", "at",
     "__setitem__", "put_along_axis", "fill_diagonal", "assign", "setattr", "send",
@@ -26,7 +26,7 @@ SHOWING = frozenset({"testing", "save", "savez", "savez_compressed", "savetxt"})
 
 
 class Exit:
-    """The place in the user's source where a value leaves."""
+    """The expression in the user's source where a value is converted to NumPy or Python."""
 
     def __init__(self) -> None:
         self.frame = user_frame(2)
@@ -36,8 +36,8 @@ class Exit:
     def location(self) -> Location | None:
         return None if self.frame is None else instruction(self.frame.f_code, self.frame.f_lasti)[0]
 
-    def only_looks(self) -> bool:
-        return self.path is not None and only_looks(self.path) and not self.is_for_numpy()
+    def only_reads(self) -> bool:
+        return self.path is not None and only_reads(self.path) and not self.is_for_numpy()
 
     def is_statement(self) -> bool:
         """Whether the value is an argument of a call whose result nobody uses, which may store it."""
@@ -118,7 +118,7 @@ def finish(node: Any) -> tuple[int, int]:
     return node.end_lineno, node.end_col_offset
 
 
-def only_looks(path: list[ast.AST]) -> bool:
+def only_reads(path: list[ast.AST]) -> bool:
     """Whether an expression can only influence what is displayed or which branch the program takes."""
     for inner, node in pairwise(path):
         if isinstance(node, ast.Compare | ast.JoinedStr | ast.Assert | ast.While | ast.If | ast.Raise):

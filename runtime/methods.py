@@ -1,4 +1,4 @@
-"""Functions as methods: each object has a function of its own, and calls pass the object along."""
+"""Functions as methods: each object has a function of its own, which is called with the object as its first argument."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adjit.tracer.trace import TracedProgram
 
 from .concrete import ConcreteFunction
 from .exporting import Exportable
-from .inspecting import Inspectable, Looked
+from .inspecting import Inspectable, InspectedCall
 from .signature import Signature
 from .specs import Specialization
 
@@ -73,9 +73,9 @@ class BoundFunction(Inspectable, Exportable):
             trim(error)
             raise
 
-    def _looked_at(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> Looked:
+    def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> InspectedCall:
         signature = self._function._taken_apart(args, kwargs)
-        return Looked(self._function._concrete(signature, None, self.__self__, general), signature, self._function._fn)
+        return InspectedCall(self._function._concrete(signature, None, self.__self__, general), signature, self._function._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedProgram:
         return self._function._traced_alone(args, kwargs, self.__self__)

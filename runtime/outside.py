@@ -1,7 +1,7 @@
-"""Names outside of a compiled function that it has read: what they were bound to is part of its programs.
+"""Names outside of a compiled function that it reads: the objects that they are bound to are part of its programs.
 
-A call that finds one bound to another object discards the programs, and the function is traced again. Numbers and strings are compared by
-value, everything else by identity; changes inside of lists, arrays and other objects are not seen.
+A call that finds a name bound to another object discards the programs, and the function is traced again. Numbers and strings are compared
+by value, everything else by identity; changes inside lists, arrays and other objects are not detected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from adjit.codegen.entry.bindings import Checks
 
 BY_VALUE = (bool, int, float, complex, str, bytes)
-MOST_CHANGES = 5  # programs in a row that a changed name ends, before there is a warning
+MOST_CHANGES = 5  # successive programs that were discarded because of a changed name, before there is a warning
 
 
 class OutsideNames:
@@ -47,7 +47,7 @@ class OutsideNames:
         return None
 
     def forget(self, name: str, what: str, instead: str) -> None:
-        """Forget all names, for the function is traced again; warn if that happens often."""
+        """Forget all names, since the function is traced again; warn if that happens often."""
         self._known = {}
         self._changes += 1
         if self._changes == MOST_CHANGES:
@@ -75,7 +75,7 @@ class OutsideNames:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two objects are the same constant: numbers are compared bit by bit, in effect."""
+    """Whether two objects are the same constant: numbers are compared as if bit by bit."""
     return type(a) is type(b) and isinstance(a, BY_VALUE) and a is not MISSING and (a == b or a != a) and repr(a) == repr(b)
 
 

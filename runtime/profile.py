@@ -1,4 +1,4 @@
-"""`function.profile`: where the time of a compiled call goes, kernel by kernel, and how close each kernel comes to the machine's peak.
+"""`function.profile`: the time of a compiled call, kernel by kernel, and how close each kernel comes to the machine's peak.
 
 A second version of the native code is compiled with a timer around every kernel and run on the call's own arrays; variables are copied
 first, so that profiling a training step does not train. Owns the figures, their table and their export; codegen owns timers, costs and

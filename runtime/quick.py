@@ -2,9 +2,9 @@
 
 Such calls need no promotion and no type rule: NumPy's ufunc is what the op would evaluate, with the same bits. If a tape is recording, an
 entry in its log is all that is added (see `log.py`). Everything else (other dtypes, large integers, several tapes, errors) takes the
-general way through the functions of `ops`: every method here falls back to the one that it replaces.
+general path through the functions of `ops`: every method here falls back to the one that it replaces.
 
-The methods repeat a few lines rather than call each other: a call of a Python function is a good part of what such an op costs.
+The methods repeat a few lines rather than call each other: a call of a Python function is a large part of the time that such an op takes.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def binary(ufunc: np.ufunc, general: Method) -> Method:
 
 
 def reflected(ufunc: np.ufunc, general: Method) -> Method:
-    """`other` comes first: a number or an array, since a tensor would have been asked itself."""
+    """Return the reflected operator, whose first operand is a number or an array: for a tensor, Python calls its own operator."""
     op = BINARY[ufunc]
     number = number_of(op)
     follows = op.differentiable
@@ -316,7 +316,7 @@ def value_of(x: Any) -> Any:
 
 
 def wrapped(array: Any) -> Tensor:
-    """Make a tensor whose type is found when it is asked for."""
+    """Return a tensor whose type is determined on first access."""
     out = _new(_tensor)
     out.buffer = array if type(array) is _array else _asarray(array)
     return out
@@ -344,7 +344,7 @@ def noted_pair(here: Here, log: TapeLog, compute: Method, op: Op, number: int, x
     """The same of two operands, tensors, arrays or numbers: `a` and `b` are what NumPy is called with."""
     i, j = log.numbers.get(id(x)), log.numbers.get(id(y))
     if i is None and j is None and log.lost:
-        raise RuntimeError("perhaps a dead end, which the general way notes")
+        raise RuntimeError("perhaps a dead end, which the general path records")
     array = here.run(compute, a, b)
     out = _new(_tensor)
     out.buffer = array if type(array) is _array else _asarray(array)
@@ -362,7 +362,7 @@ def noted_pair(here: Here, log: TapeLog, compute: Method, op: Op, number: int, x
 
 
 def held(log: TapeLog, op: Op, x: Any) -> tuple[Any, Any]:
-    """A constant as an entry keeps it, and what the structure says about it."""
+    """Return a constant as stored in an entry, and its description in the structure."""
     if type(x) is _array:
         x = wrapped(x.copy())  # the user may write to it
     return x, log.constant(op, x)

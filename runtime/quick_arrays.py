@@ -1,7 +1,7 @@
 """Indexing, layout, reductions and joining of tensors at little more than the cost of NumPy's own calls: see `quick.py`.
 
-Only with the arguments that most calls have. NumPy gives the same bits as the ops that the general way would evaluate; anything else, and
-every error, takes the general way. Which ops an index or a new shape consists of is found out by an example, when a tape first records it.
+Only the usual arguments are handled here, for which NumPy gives the same bits as the ops of the general path; all others, and every error,
+take that path. The ops that an index or a new shape consists of are determined by running the general path when a tape first records it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .recording import Recorder, listening
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-FAILURES = (RuntimeError, ValueError, IndexError, TypeError)  # the general way says what is wrong
+FAILURES = (RuntimeError, ValueError, IndexError, TypeError)  # the general path raises them with adjit's messages
 PLACES = frozenset({int, type(None), type(Ellipsis)})  # of which the key of a view consists, and of slices
 BOUNDS = frozenset({int, type(None)})
 KEPT = 4_096  # calls whose ops are remembered
@@ -147,7 +147,7 @@ def viewed(log: TapeLog, x: Tensor, name: str, given: Any, general: Method, view
     source = log.numbers.get(id(x))
     if source is None:
         if log.lost:
-            raise RuntimeError("perhaps a dead end, which the general way notes")
+            raise RuntimeError("perhaps a dead end, which the general path records")
         return wrapped(view(array))
     key = (name, array.shape, array.dtype.char, hashable(given))
     known = _ops.get(key) or (None if key in _ops else remember(key, by_example(array, given, general)))
@@ -194,7 +194,7 @@ class NotedOps(Recorder):
 
 
 def by_example(array: Array, given: Any, general: Method) -> Op | None:
-    """The op that the general way records, or several as one; None if it does not compute them one from the other."""
+    """Return the op that the general path records, several as one `Chain`; None if they do not form a chain."""
     x: Operand = wrapped(np.zeros(array.shape, array.dtype))
     example = NotedOps()
     before = listening.recorders
@@ -249,7 +249,7 @@ def reducing(key: Hashable, kind: type[Reduce], axis: Any, array: Array, keepdim
     """The op of a reduction over one axis, or all."""
     rank = array.ndim
     if axis is not None and type(axis) is not int:
-        raise TypeError("several axes take the general way")
+        raise TypeError("several axes take the general path")
     axes = tuple(range(rank)) if axis is None else (range(rank)[axis],)
     op = kind(axes)
     known = remember(key, Chain((op, Reshape(kept_shape(array.shape, axes)))) if keepdims and rank else op)
@@ -343,7 +343,7 @@ def joined(log: TapeLog, compute: Callable[[], Array], op: Op, number: int, xs: 
     sources = [numbers.get(id(x)) for x in xs]
     is_watched = any(n is not None for n in sources)
     if not is_watched and log.lost:
-        return None  # perhaps a dead end, which the general way notes
+        return None  # perhaps a dead end, which the general path records
     out = wrapped(compute())
     if is_watched:
         log.structure.append((number, *[log.constant(op, x) if n is None else n for x, n in zip(xs, sources, strict=True)]))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @lookup
 def __getattr__(name: str) -> Any:
-    """Load the distributions that need more, when one is used."""
+    """Import the distributions of `distributions.py` when one is first used."""
     if name in __all__:
         from . import distributions  # noqa: PLC0415 - which imports this
 

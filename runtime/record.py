@@ -56,7 +56,7 @@ class Record:
     def __init__(self, watch_accessed: bool, strict: bool = False) -> None:
         self.watch_accessed = watch_accessed
         self.strict = strict
-        self.watched: dict[int, Any] = {}  # by id, with what keeps the operand, and so its id unique
+        self.watched: dict[int, Any] = {}  # by id; the value keeps the operand alive, and so its id unique
         self.asked: set[Store] = set()
         self.variables: dict[Store, Variable] = {}
         self.reads: dict[Store, list[Operand]] = {}
@@ -227,7 +227,7 @@ class TraceRecord(Record):
         return id(x) in self.trace.root().stand_ins or super().watches(x)
 
     def read(self, variable: Variable, value: Operand) -> None:
-        """Derivatives by what is read in a branch or a loop reach the tape at the value that the variable had before it."""
+        """Note a read. In a branch or a loop, derivatives reach the tape at the value that the variable had before it."""
         super().read(variable, value)
         if current_trace() is not self.trace:
             super().read(variable, self.trace.read(variable.store))

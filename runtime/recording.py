@@ -1,7 +1,7 @@
 """The recorders of the tapes that are recording on this thread.
 
-Owns the thread's list of recorders and nothing else: tensors and variables report to it, tapes join and leave it, and neither knows the
-other. The list is a tuple, so that checking for "no recorder" costs a few attribute accesses and a truth test.
+Owns the thread's list of recorders and nothing else: tensors and variables report to it, tapes join and leave it, and neither depends on
+the other. The list is a tuple, so that checking for "no recorder" costs a few attribute accesses and a truth test.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Recorder(Protocol):
     """Receives events on behalf of one tape."""
 
-    strict: bool = False  # watched values may not leave: the recorder belongs to `grad` or another transform
-    excuses: bool = False  # a function with a derivative of its own runs: values that tapes before this one watch may leave
+    strict: bool = False  # watched values may not be converted: the recorder belongs to `grad` or another transform
+    excuses: bool = False  # a function with a derivative of its own is running: values that earlier tapes watch may be converted
 
     def applied(self, op: Op, args: tuple[Operand, ...], results: tuple[Operand, ...]) -> None:
         """Called when an op was evaluated eagerly."""
@@ -47,7 +47,7 @@ class Recorder(Protocol):
         return  # not abstract, since only tapes need it
 
     def watches(self, x: Operand) -> bool:
-        """Whether derivatives by `x`, or by values that it was computed from, may be requested."""
+        """Whether derivatives with respect to `x`, or to values that it was computed from, may be requested."""
         return False
 
     def left(self, tensor: Operand, location: Location | None, out: object) -> None:
@@ -60,7 +60,7 @@ class Recorder(Protocol):
 
 
 class Here:
-    """The state that an eager op looks up: the recorders of the thread, and how it calls NumPy without warnings."""
+    """The state that an eager op needs: the recorders of the thread, and how it calls NumPy without warnings."""
 
     __slots__ = ("recorders", "log", "run")
 

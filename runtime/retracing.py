@@ -1,4 +1,4 @@
-"""Warns about functions that are compiled for a single call each, and says which argument causes it.
+"""A warning about functions that are compiled anew for almost every call, which names the argument that causes it.
 
 The warning is given after `STREAK` consecutive traces none of which was used a second time, all because of the same arguments. Owns the
 history of the last traces, and the description of what changed between two of them.

@@ -1,4 +1,4 @@
-"""The number of the part of a batch that is being computed, which random layers mix into their keys: parts must not share masks."""
+"""The number of the part of a batch that is being computed. Random layers mix it into their keys, so that parts do not share masks."""
 
 from __future__ import annotations
 

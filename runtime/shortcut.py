@@ -37,7 +37,7 @@ class Shortcut:
         self._entry: Entry | None = None
         self._routes: list[tuple[ConcreteFunction, Route]] = []
         self._lock = new_lock()
-        self._delayed = 0  # calls that went through Python because the entry was not there
+        self._delayed = 0  # calls that went through Python because the entry was not compiled yet
 
     def add(self, args: tuple[Any, ...], concrete: ConcreteFunction) -> None:
         """Add a route for a specialisation if it and the arguments of its call qualify."""
@@ -62,9 +62,9 @@ class Shortcut:
                 self._create()
 
     def grow(self, concrete: ConcreteFunction) -> None:
-        """Give the route of a specialisation for all sizes, if there is one, the memory of a call for which its own was too small.
+        """Give the route of a specialisation for all sizes, if there is one, the arena of a call for which its own was too small.
 
-        After that call, which went through Python and has allocated it: otherwise there would be an arena for each of the two ways.
+        Called after that call, which went through Python and has allocated the arena: otherwise each of the two paths would have its own.
         """
         for known, route in self._routes:
             if known is concrete and route.is_lacking():
@@ -91,8 +91,8 @@ class Shortcut:
     def refresh(self) -> None:
         """Before a call that goes through Python: create the native entry if it has been compiled meanwhile, or start compiling it.
 
-        A function that is called again and again waits for it.
-        Let it look for names outside of the function where they are now, if it found something else.
+        After `PATIENCE` such calls, the caller waits for it. If the entry found a name outside of the function elsewhere than expected, its
+        address is updated.
         """
         if self._entry is None:
             if self._routes:
@@ -116,7 +116,7 @@ class Shortcut:
     def _create(self) -> None:
         from adjit.codegen.entry.entry import Entry  # noqa: PLC0415 - LLVM is loaded by now; `import adjit` does without
 
-        self._entry = Entry(self._function._long_way, self._function._name)
+        self._entry = Entry(self._function._slow_path, self._function._name)
         self._install()
         self._exchange_call(self._entry)
 

@@ -1,4 +1,4 @@
-"""Says once that calls of a function take the slow way, because of what an argument is made of."""
+"""A warning, given once, that calls of a function take the slow path because of the type of an argument."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .signature import NUMBERS, SCALARS
 from .tensor import Tensor
 from .variable import Variable
 
-PATIENCE = 1000  # calls that take the slow way before it is said
+PATIENCE = 1000  # calls that take the slow path before the warning
 PLAIN = (np.ndarray, Tensor, *NUMBERS, *SCALARS, str, bool, type(None))
 
 
@@ -39,15 +39,15 @@ class SlowCalls:
         if found is not None:
             where, kind, instead = found
             warnings.warn(
-                f"{self.name} has been called {PATIENCE} times the slow way, which costs tens of microseconds a call: {where} is a {kind}; "
-                f"{instead}. Arrays, numbers, strings, None, and lists, tuples and dicts of them take the fast way.",
+                f"{self.name} has taken the slow path {PATIENCE} times, which costs tens of microseconds a call: {where} is a {kind}; "
+                f"{instead}. Arrays, numbers, strings, None, and lists, tuples and dicts of them take the fast path.",
                 SlowCallWarning,
                 stacklevel=user_level(),
             )
 
 
 def unusual(where: str, x: Any) -> tuple[str, str, str] | None:
-    """Return the first part of an argument that the fast way does not take: where it is, its type, and what to write instead."""
+    """Return the first part of an argument that the fast path does not take: where it is, its type, and what to write instead."""
     kind = type(x)
     if kind in (list, tuple):
         return next((found for k, item in enumerate(x) if (found := unusual(f"{where}[{k}]", item)) is not None), None)
@@ -62,5 +62,5 @@ def unusual(where: str, x: Any) -> tuple[str, str, str] | None:
     if isinstance(x, list | tuple):
         return where, kind.__name__, f"pass {'list' if isinstance(x, list) else 'tuple'}(...) of it"
     if isinstance(x, Tensor):
-        return None  # of another frontend: converted, as the caller wants
+        return None  # of another frontend, which converts it
     return where, kind.__name__, "pass a dict of its arrays, or let the function use it by its name"

@@ -1,4 +1,4 @@
-"""Warns once about a function whose first call took seconds, with the line that was traced most often: a loop that was unrolled."""
+"""A warning, given once, about a function whose first call took seconds; it names the line that was traced most often."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from adjit.tracer.frames import user_level
 from .concrete import ConcreteFunction
 
 SLOW = 2.0  # seconds
-REPEATED = 16  # statements of one line: more than an expression has
+REPEATED = 16  # statements of one line: more than a single expression has
 
 
 class SlowCompilationWarning(UserWarning):
-    """Tracing and compiling a function took long."""
+    """Tracing and compiling a function took a long time."""
 
 
 def warn_if_slow(name: str, concrete: ConcreteFunction, busy: float) -> bool:
@@ -34,7 +34,7 @@ def warn_if_slow(name: str, concrete: ConcreteFunction, busy: float) -> bool:
 
 
 def advice(block: Block) -> str:
-    """Say which line of the user's has most of the statements, and what to write instead."""
+    """Return which of the user's lines has most of the statements, and what to write instead."""
     from adjit.passes.rewrite import walk  # noqa: PLC0415 - on the way to a warning only
 
     located = [stmt.location for stmt in walk(block) if stmt.location is not None]

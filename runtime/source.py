@@ -40,7 +40,7 @@ class Source:
         self.forward: Callable[..., Any] = names[text.forward]
         self.backward: Callable[..., Any] | None = names[text.backward] if text.backward else None
         self._whole: Callable[..., Any] = names[text.whole]
-        # a function keeps the module's globals, and with them all of its functions: the lines live as long as any of them
+        # a function keeps the module's globals, and with them all of its functions: the lines are kept as long as any of them
         weakref.finalize(self._whole, linecache.cache.pop, self.filename, None).atexit = False
 
     def __call__(self, *arrays: Any) -> Any:
@@ -52,7 +52,7 @@ class Source:
         import pdb  # noqa: PLC0415 - as above
 
         first = inspect.unwrap(self.backward or self.forward).__code__
-        # commands come from the user, not from a configuration file; what NumPy and its wrappers do inside is not stepped through
+        # commands come from the user, not from a configuration file; pdb does not step into NumPy and its wrappers
         debugger = pdb.Pdb(stdin=stdin, stdout=stdout, nosigint=True, readrc=False, skip=["numpy*", "contextlib"])
         debugger.prompt = "(Pdb) "
         debugger.rcLines = ["continue"]
@@ -77,7 +77,7 @@ class Source:
 
 
 def executed(text: str, constants: Mapping[str, Array], filename: str) -> dict[str, Any]:
-    """Execute a module and return its names. Its constants are here already: the lines that load them are left out."""
+    """Execute a module and return its names. The lines that load constants are left out, since `constants` has them."""
     tree = ast.parse(text)
     loaded = {"constants", *constants} if constants else set()
     tree.body = [s for s in tree.body if not (isinstance(s, ast.Assign) and getattr(s.targets[0], "id", "") in loaded)]

@@ -45,7 +45,7 @@ class SparsePlan(NamedTuple):
 
 
 def sparse_jacobian(fn: Callable[P, Any], argnums: int = 0) -> Callable[P, Any]:
-    """Return a function that computes the Jacobian of `fn` by one array as a `scipy.sparse.csr_array`.
+    """Return a function that computes the Jacobian of `fn` with respect to one array as a `scipy.sparse.csr_array`.
 
     Its rows are the elements of the result (the arrays of a structure one after the other), its columns those of the argument. The pattern
     follows from the operations of `fn`, whatever the values; elements that happen to be zero are stored.
@@ -57,7 +57,7 @@ def sparse_jacobian(fn: Callable[P, Any], argnums: int = 0) -> Callable[P, Any]:
 
 
 def sparse_hessian(fn: Callable[P, Any], argnums: int = 0) -> Callable[P, Any]:
-    """Return a function that computes the second derivatives of the scalar `fn` by one array as a `scipy.sparse.csr_array`.
+    """Return a function that computes the Hessian of the scalar `fn` with respect to one array as a `scipy.sparse.csr_array`.
 
     >>> h = sparse_hessian(lambda x: (x[1:] * x[:-1] ** 2).sum())(np.ones(3))
     >>> h.toarray().tolist()
@@ -86,7 +86,7 @@ class Sparse:
         if current_trace() is not None:
             raise UnsupportedError(f"{self.name}: a sparse derivative is a SciPy array, which compiled code cannot hold; call it outside")
         if not -len(args) <= self.position < len(args):
-            raise GradientError(f"{self.name}: there is no argument {self.position} to differentiate by")
+            raise GradientError(f"{self.name}: argnums names argument {self.position}, but the function was called with {len(args)}")
         given = [as_operand(x) if i == self.position % len(args) else x for i, x in enumerate(args)]
         x = given[self.position]
         if not x.type.is_float:

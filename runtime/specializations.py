@@ -1,7 +1,7 @@
 """The compiled specialisations of one function: found by signature, or by the quick key of a call through Python.
 
-Owns the bound on their number and the order of their use: the least recently used is evicted first. Calls through the native entry leave
-no stamp; the entry is asked for them before anything is evicted. Neither traces nor compiles.
+Owns the bound on their number and the order of their use: the least recently used is evicted first. Calls through the native entry set no
+stamp; the entry's list of them is read before anything is evicted. Neither traces nor compiles.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Specializations(dict[Hashable, "ConcreteFunction"]):
         concrete.used = next(_stamps)
 
     def use_entered(self) -> None:
-        """Note the calls that the native entry has taken since it was last asked. The lock must be held."""
+        """Note the calls that the native entry has run since this was last called. The lock must be held."""
         for concrete in self._shortcut.used():
             self.use(concrete)
 
@@ -74,7 +74,7 @@ class Specializations(dict[Hashable, "ConcreteFunction"]):
                 self._evict(key)
 
     def _evict(self, key: Hashable) -> None:
-        """Evict what is compiled for a key. Running calls keep what they need."""
+        """Evict the specialisations of a key. Running calls keep what they need."""
         for gone in self.versions(key):
             gone.dropped = True
             self._shortcut.drop(gone)

@@ -95,7 +95,7 @@ def conforming(spec: TensorSpec, x: Any, what: str) -> Any:
 
 
 def open_axes(arguments: Sequence[Any]) -> list[tuple[int, int]]:
-    """Which axes of arrays may have any size, by specs and numbers in the order of the arrays of a call."""
+    """Return the axes that may have any size, as (number of the array in the call, axis), from specs and numbers in that order."""
     specs = [(i, x.shape or ()) for i, x in enumerate(arguments) if isinstance(x, TensorSpec)]
     return [(i, a) for i, shape in specs for a, n in enumerate(shape) if n is None]
 

@@ -43,8 +43,8 @@ _stores: weakref.WeakSet[Store] = weakref.WeakSet()
 _exchanging = new_lock()  # held while the array of a store is replaced
 _starting = new_lock()  # held while a call takes its locks through Python; a fork holds it, so that no call starts
 _queue: list[int] = []  # ids of the waiting threads
-_ALONE = 3  # references to an array that nobody shares: the store's, the one of the list that asks, and the argument
-_counts_tell = getattr(sys, "_is_gil_enabled", lambda: True)()  # whether reference counts show that an array is shared
+_ALONE = 3  # references to an array that nobody shares: the store's, that of the list in `exclusive`, and the argument
+_counts_show_sharing = getattr(sys, "_is_gil_enabled", lambda: True)()  # whether reference counts show that an array is shared
 
 
 class Store:
@@ -100,8 +100,8 @@ class Store:
             data = _rewound.arrays[self] = _rewound.arrays[self].copy()
             return data
         while True:
-            held = [self.data]  # a local variable counts or not, as Python's compiler likes (3.14); an item does
-            if _counts_tell and sys.getrefcount(held[0]) <= _ALONE:
+            held = [self.data]  # from 3.14 on, Python may not count a local variable as a reference; an item always counts
+            if _counts_show_sharing and sys.getrefcount(held[0]) <= _ALONE:
                 return held[0]
             data = held.pop()
             copy = data.copy()
@@ -209,7 +209,7 @@ def snapshot(stores: Sequence[Store]) -> list[Array]:
 
 
 def wait_for(attempt: Callable[[bool], bool], reserve: Callable[[int], None]) -> None:
-    """Retry until `attempt` succeeds. The first thread in the queue reserves what it waits for; only its attempts take what is reserved."""
+    """Retry until `attempt` succeeds. The first thread in the queue reserves what it waits for; only its attempts may take it."""
     me = threading.get_ident()
     started = time.monotonic()
     try:

@@ -67,7 +67,7 @@ class GradientTape:
         if self._recording:
             self._stop()
         if isinstance(error, ValueError) and isinstance(error.__cause__, GradientError):
-            try:  # NumPy says "setting an array element with a sequence"
+            try:  # NumPy's own message is "setting an array element with a sequence"
                 raise error.__cause__.with_traceback(traceback) from None
             except GradientError as cause:
                 trim(cause)
@@ -137,19 +137,19 @@ class GradientTape:
 
     @boundary
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: str | None = None) -> Any:
-        """Return the gradients of the sum of all targets by each source, in the structure of `sources`.
+        """Return the gradients of the sum of all targets with respect to each source, in the structure of `sources`.
 
         A source that no recorded, differentiable op connects to a target gets None, or zeros with `unconnected_gradients="zero"`.
-        `output_gradients` are the weights of the targets' elements (ones by default). The gradient by a variable is that by all its values
-        read inside the tape.
+        `output_gradients` are the weights of the targets' elements (ones by default). The gradient with respect to a variable is that with
+        respect to all its values read inside the tape.
         """
         zeros = wants_zeros(unconnected_gradients)
         leaves, tree = flatten(sources)
         return tree.unflatten(self._gradients(target, leaves, output_gradients, zeros))
 
     def _gradients(self, target: Any, sources: list[Any], output_gradients: Any = None, zeros: bool = False) -> list[Any]:
-        """Return the gradient by each of the sources."""
-        record = self._asked()
+        """Return the gradient with respect to each of the sources."""
+        record = self._requested_record()
         targets, seeds = seeded_targets(record, target, output_gradients)
         asked = [source_operands(record, s) for s in sources]
         try:
@@ -166,12 +166,12 @@ class GradientTape:
 
     @boundary
     def jacobian(self, target: Any, sources: Any, unconnected_gradients: str | None = None) -> Any:
-        """Return the derivatives of every element of the target by every element of each source: shape target.shape + source.shape.
+        """Return the derivatives of the target's elements with respect to those of each source: shape target.shape + source.shape.
 
         All rows are computed at once, in one batched sweep. A structure of targets gives a structure of Jacobians.
         """
         zeros = wants_zeros(unconnected_gradients)
-        record = self._asked()
+        record = self._requested_record()
         targets, target_tree = flatten(target)
         leaves, tree = flatten(sources)
         asked = [source_operands(record, s) for s in leaves]
@@ -189,13 +189,13 @@ class GradientTape:
 
     @boundary
     def batch_jacobian(self, target: Any, source: Any, unconnected_gradients: str | None = None) -> Any:
-        """Return the derivatives of each row of the target by the same row of the source.
+        """Return the derivatives of each row of the target with respect to the same row of the source.
 
-        The shape is [rows, *target.shape[1:], *source.shape[1:]]. Rows are assumed to be independent: derivatives by other rows of the
-        source are added to those by the same row.
+        The shape is [rows, *target.shape[1:], *source.shape[1:]]. Rows are assumed to be independent: derivatives with respect to other
+        rows of the source are added to those with respect to the same row.
         """
         zeros = wants_zeros(unconnected_gradients)
-        record = self._asked()
+        record = self._requested_record()
         from .jacobians import batch_jacobian_block  # noqa: PLC0415 - brings in `vmap`, which few tapes need
 
         rows, its = as_operand(target).type.shape, source.type.shape
@@ -211,9 +211,9 @@ class GradientTape:
         return finish(record, found, source, zeros, (*rows, *its[1:]))
 
     def explain(self, target: Any, source: Any) -> str:
-        """Return one line that says why the gradient of `target` by `source` is None, or that it is not.
+        """Return one line that explains why the gradient of `target` with respect to `source` is None, or that it is not.
 
-        A tape that is not persistent is used up by `gradient`, and keeps what it recorded only if that gave a None.
+        After `gradient`, a tape that is not persistent keeps its record only if a result was None.
         """
         from .explain import explain  # noqa: PLC0415 - only who wonders about a None needs it
 
@@ -221,10 +221,10 @@ class GradientTape:
 
     @property
     def record(self) -> Record:
-        """The record, until the tape is used up."""
-        return self._asked()
+        """The record; an error if the tape has discarded it."""
+        return self._requested_record()
 
-    def _asked(self) -> Record:
+    def _requested_record(self) -> Record:
         """Return the record, from which derivatives are about to be computed."""
         if self._record is None:
             raise RuntimeError(SPENT)
@@ -240,7 +240,7 @@ class GradientTape:
 
 
 class StrictTape(GradientTape):
-    """The tape of a transform: values being differentiated may not leave for NumPy, and variables are constants."""
+    """The tape of a transform: values being differentiated may not be converted to NumPy, and variables are constants."""
 
     _strict = True
 
@@ -311,7 +311,7 @@ def check_floating(source: Operand) -> None:
 
 
 def is_inexact(x: Operand) -> bool:
-    """Whether x has derivatives; the type of most tensors of an eager computation is never asked for, and need not be made for this."""
+    """Whether x has derivatives. Looks at the array if there is one, since most tensors of an eager computation have no type yet."""
     return x.buffer.dtype.kind in "fcV" if isinstance(x, Tensor) else x.type.is_inexact
 
 
@@ -330,7 +330,7 @@ def differentiate(record: Record, targets: list[Operand], seeds: list[Operand | 
 
 
 def jacobian_row(record: Record, targets: Sequence[Operand], sources: Sequence[Operand]) -> list[Operand | None]:
-    """Return the derivatives of one target (for a variable, all its values that were read) by each source."""
+    """Return the derivatives of one target (for a variable, all its values that were read) with respect to each source."""
     stmts = record.statements()
     connected = record.connected(stmts)
     wanted = [s for s in sources if id(s) in connected and s.type.is_inexact]

@@ -26,7 +26,7 @@ from adjit.tracer.surface.create import asarray, contains_operand
 from adjit.tracer.trace import current_trace
 
 from . import quick, quick_arrays
-from .leaving import coming_back, leaving
+from .leaving import entering, leaving
 from .recording import listening
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class Tensor(TensorMethods, Concrete):
 
     @property
     def type(self) -> TensorType:
-        """The dtype and shape. They are found when they are asked for: eager ops and the native entry leave them out.
+        """The dtype and shape, determined on first access: eager ops and the native entry leave them out.
 
-        Not by `__getattr__`, which would slow down every access to any attribute.
+        A property, since `__getattr__` would slow down every access to any attribute.
         """
         try:
             return _type(self)
@@ -81,7 +81,7 @@ class Tensor(TensorMethods, Concrete):
         if recorders:
             for a in args:
                 if type(a) is Concrete:
-                    coming_back(a.buffer)
+                    entering(a.buffer)
             kept = tuple(wrap(a.buffer.copy()) if type(a) is Concrete else a for a in args)  # the user may write to the underlying array
             for recorder in recorders:
                 recorder.applied(op, kept, results)
@@ -98,7 +98,7 @@ class Tensor(TensorMethods, Concrete):
 
     def literal(self, value: Any, type: TensorType) -> Operand:
         if listening.recorders:
-            coming_back(value)
+            entering(value)
         return Literal(value, type)
 
     def filled(self, value: Any, type: TensorType) -> Operand:
@@ -141,12 +141,12 @@ class Tensor(TensorMethods, Concrete):
         self._need_code("__array_struct__")
         if listening.recorders:
             if asked_by_scipy() and self.is_watched:
-                raise AttributeError("SciPy is to leave the product to this tensor")
+                raise AttributeError("hidden from SciPy, so that it leaves the product to this tensor")
             leaving(self, "array")
         return read_only(self.buffer).__array_struct__
 
     def _need_code(self, name: str) -> None:
-        """Raise AttributeError for bfloat16, which these protocols have no code for: NumPy then calls `__array__`."""
+        """Raise AttributeError for bfloat16, for which these protocols have no code: NumPy then calls `__array__`."""
         if self.buffer.dtype.kind == "V":
             raise AttributeError(f"a {self.type} tensor has no {name}")
 
@@ -156,7 +156,7 @@ class Tensor(TensorMethods, Concrete):
         self._need_code("__array_interface__")
         if listening.recorders:
             if asked_by_scipy() and self.is_watched:
-                raise AttributeError("SciPy is to leave the product to this tensor")
+                raise AttributeError("hidden from SciPy, so that it leaves the product to this tensor")
             leaving(self, "array")
         return {**read_only(self.buffer).__array_interface__, "strides": self.buffer.strides}  # without strides, Pillow asks for a buffer
 
@@ -276,7 +276,7 @@ quick_arrays.equip(Tensor, WeakTensor)
 def entered(array: Array) -> Tensor:
     """Return a tensor of an array that a user passes to an op."""
     if listening.recorders:
-        coming_back(array)
+        entering(array)
     return Tensor(array)
 
 
@@ -288,9 +288,9 @@ def wrap(array: Array) -> Tensor:
 
 
 def shared(array: Array) -> Tensor:
-    """Return a tensor with the memory of an array that a user passes, and that nobody will write to."""
+    """Return a tensor that shares the memory of an array that a user passes and nobody will write to."""
     if listening.recorders:
-        coming_back(array)
+        entering(array)
     return wrap(array)
 
 

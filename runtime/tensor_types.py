@@ -1,6 +1,6 @@
 """The types of tensors and variables for type checkers: their operators and methods return tensors.
 
-`ArrayMethods` is shared with traced values, and only says that they return operands. This module is never loaded.
+`ArrayMethods` is shared with traced values and declares only that they return operands. This module is never imported at run time.
 """
 
 from __future__ import annotations

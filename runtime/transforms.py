@@ -38,9 +38,9 @@ P = ParamSpec("P")
 
 
 def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable[P, Any]:
-    """Return a function that computes the gradient of the scalar `fn(*args)` by the arguments at `argnums`, in their structure.
+    """Return a function that computes the gradient of the scalar `fn(*args)`, in the structure of the arguments at `argnums`.
 
-    With `has_aux`, `fn` returns `(value, aux)`, and the new function returns `(gradient, aux)`. The gradient by a complex argument is
+    With `has_aux`, `fn` returns `(value, aux)`, and the new function returns `(gradient, aux)`. For a complex argument, the gradient is
     TensorFlow's: the direction of steepest ascent. With `holomorphic`, value and arguments are complex, and the result is the complex
     derivative.
 
@@ -61,7 +61,9 @@ def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool =
 def value_and_grad(
     fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
-    """Return a function that computes `fn(*args)` and its gradient by the arguments at `argnums`; arguments without influence get zeros.
+    """Return a function that computes `fn(*args)` and its gradient with respect to the arguments at `argnums`.
+
+    The gradient is zero for arguments that do not influence the value.
 
     >>> aj.value_and_grad(lambda x: (x * x).sum())(np.array([1.0, 2.0]))
     (Tensor(5., f64[]), Tensor([2., 4.], f64[2]))
@@ -76,7 +78,7 @@ def value_and_grad(
         with tape:
             tape._watch(flat)
             out = as_called(fn)(*args, **kwargs)
-        out, aux = parted(fn, out, has_aux)
+        out, aux = split_aux(fn, out, has_aux)
         value = scalar_value(fn, out, holomorphic)
         if holomorphic:
             check_complex(name_of(fn), flat)
@@ -104,7 +106,7 @@ def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any,
     with StrictTape(persistent=True) as tape:
         tape.watch(sources)
         out = as_called(fn)(*args)
-    out, aux = parted(fn, out, has_aux)
+    out, aux = split_aux(fn, out, has_aux)
 
     def pullback(cotangents: Any) -> Any:
         leaves, tree = flatten(cotangents, is_leaf=lambda x: x is None)
@@ -153,12 +155,12 @@ def jacobian(
     mode: Mode | None = None,
     holomorphic: bool = False,
 ) -> Callable[P, Any]:
-    """Return a function that computes the derivative of each array in `fn(*args)` by each array in the arguments at `argnums`.
+    """Return a function that computes the Jacobian of each array in `fn(*args)` with respect to each array in the arguments at `argnums`.
 
     The result has the structure of `fn`'s result, with the structure of the arguments in place of each array; shapes are those of the
     result's array followed by those of the argument's. `mode` is "forward" or "reverse"; by default the one that needs fewer sweeps.
-    Complex results have complex derivatives by real arguments; by complex arguments only if the function is `holomorphic`. The rows of a
-    real result by complex arguments are gradients, as those of `grad`.
+    Derivatives of complex results are complex with respect to real arguments, and with respect to complex ones if the function is
+    `holomorphic`. For real results and complex arguments, each row is a gradient as that of `grad`.
 
     >>> jacobian(lambda x: x * x)(tensor([1.0, 2.0]))
     Tensor([[2., 0.],
@@ -175,8 +177,8 @@ def jacobian(
             check_complex(call.name, call.flat)
         elif any(t.type.is_complex for t in targets) and any(s.type.is_complex for s in call.flat):
             raise GradientError(
-                f"{call.name}: complex results have no complex derivative by complex arguments unless the function is holomorphic: say so "
-                "with holomorphic=True, or differentiate by real and imaginary parts (jvp, vjp and hvp need neither)"
+                f"{call.name}: complex results have a complex derivative with respect to complex arguments only if the function is "
+                "holomorphic: give holomorphic=True, or differentiate real and imaginary parts separately (jvp, vjp and hvp need neither)"
             )
         from .jacobians import jacobian_blocks  # noqa: PLC0415 - brings in `vmap`
 
@@ -201,7 +203,7 @@ def hessian(
     mode: Mode | None = None,
     holomorphic: bool = False,
 ) -> Callable[P, Any]:
-    """Return a function that computes the second derivatives of the scalar `fn(*args)` by the arguments at `argnums`.
+    """Return a function that computes the second derivatives of the scalar `fn(*args)` with respect to the arguments at `argnums`.
 
     It is the Jacobian of the gradient. For one array x the shape is x.shape + x.shape; for structures, the structure of the arguments
     nested in itself.
@@ -244,14 +246,14 @@ class Linearization:
                 record.watch(x)
             out = as_called(fn)(*args, **kwargs)
         except ValueError as error:
-            if isinstance(error.__cause__, GradientError):  # NumPy says "setting an array element with a sequence"
+            if isinstance(error.__cause__, GradientError):  # NumPy's own message is "setting an array element with a sequence"
                 raise error.__cause__.with_traceback(error.__traceback__) from None
             raise
         finally:
             leave(record)
             record.stop()
         self.statements = record.statements()
-        self.out, self.aux = parted(fn, out, has_aux)
+        self.out, self.aux = split_aux(fn, out, has_aux)
         self.give = record.give
 
     def push(self, tangents: Sequence[Any]) -> Any:
@@ -276,7 +278,7 @@ def positions_of(argnums: int | Sequence[int]) -> tuple[int, ...]:
     return positions
 
 
-def parted(fn: Callable[..., Any], out: Any, has_aux: bool) -> tuple[Any, Any]:
+def split_aux(fn: Callable[..., Any], out: Any, has_aux: bool) -> tuple[Any, Any]:
     """Split a result into the value and the auxiliary output."""
     if not has_aux:
         return out, None
@@ -300,7 +302,7 @@ def renewed(
     for i in positions:
         if not -len(args) <= i < len(args):
             raise GradientError(
-                f"{name_of(fn)}: there is no argument {i} to differentiate by: it was called with {len(args)} positional arguments"
+                f"{name_of(fn)}: argnums names argument {i}, but the function was called with {len(args)} positional arguments"
             )
         leaves, tree = flatten(args[i])
         values = [fresh(leaf, functools.partial(place, fn, i, tree, n)) for n, leaf in enumerate(leaves)]
@@ -322,7 +324,7 @@ def fresh(x: Any, what: Callable[[], str]) -> Operand:
         try:
             operand = tensor(as_array(x))
         except DTypeError as error:
-            raise GradientError(f"{what()} cannot be differentiated by: {error}") from None
+            raise GradientError(f"{what()} has no gradient: {error}") from None
     if not operand.type.is_inexact:
         hint = "; write it as a float" if type(x) is int else "; cast it with .astype('f4'), or leave it out of argnums"
         raise GradientError(f"{what()} is {operand.type}: only floats have gradients{hint}")

@@ -315,7 +315,7 @@ class Variable(TensorMethods, Operand):
 
 
 def seen(store: Store, data: Array) -> Tensor:
-    """Return the array of a store as a tensor: the one that tapes already know, if they read the same array before."""
+    """Return the array of a store as a tensor: the one that tapes already watch, if they read the same array before."""
     known = (recorder.last_read(store) for recorder in listening.recorders)
     same = [k for k in known if isinstance(k, Tensor) and k.buffer is data]
     return same[0] if same else wrap(data)

@@ -139,7 +139,7 @@ class Mapping:
         return Example(block, tree, {i: leaf for i, leaf in enumerate(out) if not is_result(leaf)})
 
     def batched(self, example: Example, args: Sequence[Operand], more: Sequence[Operand] = ()) -> list[Operand]:
-        """Return the results of all examples, with their axes where the caller wants them; emitted into the active builder."""
+        """Return the results of all examples, with the mapped axes at `out_axes`; emitted into the active builder."""
         from adjit.passes.batch import batch_block  # noqa: PLC0415 - see `example`
 
         lead_args = [move_to_lead(x, axis) for x, axis in zip(args, self.axes, strict=True)]
@@ -206,7 +206,7 @@ class Mapping:
 
 
 class Adopted:
-    """Turns each array that a trace uses into a parameter, and remembers which."""
+    """Turns each array that a trace uses into a parameter, and stores which."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace

@@ -1,4 +1,4 @@
-"""`aj.scipy`: differentiable counterparts of SciPy's functions, by SciPy's names. They run eagerly and compiled; SciPy is not needed.
+"""`aj.scipy`: differentiable counterparts of SciPy's functions, under SciPy's names. They run eagerly and compiled; SciPy is not needed.
 
 Sub-modules are imported when they are first used.
 """

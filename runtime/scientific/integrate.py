@@ -1,7 +1,7 @@
 """Integrals of functions and of samples, and initial value problems of ordinary differential equations.
 
 Differential equations are solved by Dormand and Prince's method of order 5 with adaptive steps. Derivatives go through the accepted steps,
-whose sizes count as constants: by the initial values, the arguments, the times, and whatever the function closes over.
+whose sizes count as constants: with respect to the initial values, the arguments, the times, and whatever the function closes over.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STAGES = (
     (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
 )
 ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
-SAFETY, LEAST, MOST = 0.9, 0.2, 10.0  # of the factor by which a step changes
+SAFETY, LEAST, MOST = 0.9, 0.2, 10.0  # safety factor, least and greatest factor by which a step changes
 
 
 class OdeResult(NamedTuple):
@@ -148,7 +148,7 @@ def stages(f: Callable[[Any, Any], Any], time: Any, y: Any, k: Any, h: Any) -> t
 
 
 def first_step(f: Callable[[Any, Any], Any], time: Any, y: Any, k: Any, norm: Callable[..., Any], forward: Any) -> Operand:
-    """A guess of the first step, from the size of the first two derivatives (Hairer, Nørsett and Wanner)."""
+    """Return a guess of the first step, from the size of the first two derivatives (Hairer, Nørsett and Wanner)."""
     y, k, time, forward = (ops.stop_gradient(as_operand(x)) for x in (y, k, time, forward))
     d0, d1 = norm(y, y, y), norm(k, y, y)
     small = ops.logical_or(ops.less(d0, 1e-5), ops.less(d1, 1e-5))
@@ -169,7 +169,7 @@ def quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = ()) -> 
     """Integrate the scalar `func(x, *args)` from a to b, and estimate the error; infinite bounds are Python floats.
 
     By the double exponential formula: singularities at the ends are harmless, kinks inside cost accuracy; split the interval there.
-    `func` is called once, on all nodes by `vmap`. Derivatives are by the bounds, the arguments and what func closes over.
+    `func` is called once, on all nodes by `vmap`. Derivatives are with respect to the bounds, the arguments and what func closes over.
     """
     x, weights = nodes(a, b)
     values = as_operand(vmap(lambda point: func(point, *args))(x))

@@ -1,4 +1,4 @@
-"""Interpolation between points on a line: linear, and by cubic splines; differentiable by the points, the values and the places."""
+"""Interpolation in one dimension, linear and by cubic splines, differentiable with respect to points, values and coordinates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def interp1d(x: Any, y: Any, kind: str = "linear", fill_value: Any = None) -> Ca
 class CubicSpline:
     """The twice differentiable piecewise cubic through the values y at the increasing points x; further axes of y are interpolated alike.
 
-    `bc_type` is "not-a-knot" (default), "natural" or "clamped". Call it with places, and `nu` for a derivative of order up to 3.
+    `bc_type` is "not-a-knot" (default), "natural" or "clamped". Call it with coordinates, and `nu` for a derivative of order up to 3.
     """
 
     def __init__(self, x: Any, y: Any, bc_type: str = "not-a-knot") -> None:

@@ -23,7 +23,7 @@ def map_coordinates(input: Any, coordinates: Any, order: int = 1, mode: str = "c
 
     Outside, `mode` is "constant" (`cval`, without interpolation), "grid-constant" (elements outside are `cval`), "nearest", "reflect"
     (about the edge), "mirror" (about the last element) or "grid-wrap".
-    Derivatives are by the elements and, for order 1, the coordinates.
+    Derivatives are with respect to the elements and, for order 1, the coordinates.
     """
     x = floating(to_operand(input))
     rows = to_operands(*coordinates) if isinstance(coordinates, Sequence) else None

@@ -1,4 +1,4 @@
-"""Roots, fixed points and minima with implicit derivatives by `args`: SciPy's names for `aj.implicit`."""
+"""Roots, fixed points and minima with implicit derivatives with respect to `args`: SciPy's names for `aj.implicit`."""
 
 from __future__ import annotations
 

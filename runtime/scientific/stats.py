@@ -1,6 +1,6 @@
-"""Log densities of the usual distributions, by SciPy's names and parameters: `aj.scipy.stats.norm.logpdf(x, loc, scale)`.
+"""Log densities of the usual distributions, with SciPy's names and parameters: `aj.scipy.stats.norm.logpdf(x, loc, scale)`.
 
-Each is differentiable by the variable and by every real parameter, and -inf outside of the support.
+Each is differentiable with respect to the variable and every real parameter, and -inf outside the support.
 """
 
 from __future__ import annotations

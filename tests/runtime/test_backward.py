@@ -430,8 +430,8 @@ def test_nothing_is_kept_alive() -> None:
 
 
 def test_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backward, "KEPT", 4)
-    monkeypatch.setattr(backward, "ROOM", 40)
+    monkeypatch.setattr(backward, "MOST_PROGRAMS", 4)
+    monkeypatch.setattr(backward, "MOST_ENTRIES", 40)
     monkeypatch.setattr(backward, "SEEN", 8)
     with after(1):
         for n in range(1, 20):

@@ -68,10 +68,10 @@ def test_arguments_that_are_not_differentiated() -> None:
 def test_wrong_rules() -> None:
     f = scaled()
     f.defvjp(lambda x: x * x, lambda x, g: (g,))
-    with pytest.raises(aj.GradientError, match="returns the result and what the backward function needs"):
+    with pytest.raises(aj.GradientError, match="must return the result and what the backward function needs"):
         f(X)
     f.defvjp(lambda x: (x * x, x), lambda x, g: (g, g))
-    with pytest.raises(aj.GradientError, match="returns a tuple of 1, one for each argument"):
+    with pytest.raises(aj.GradientError, match="must return a tuple of 1, one for each argument"):
         aj.grad(lambda x: np.sum(f(x)))(X)
     f.defvjp(lambda x: (x * x, x), lambda x, g: ([g],))
     with pytest.raises(aj.GradientError, match="for an argument of structure"):

@@ -142,13 +142,13 @@ def by_variables(x: Any) -> Any:
 
 WRONG: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (lambda x: squared(x, power=3), TypeError, r"keyword-only arguments \(power\) are not supported by custom_jvp"),
-    (without_a_function, aj.GradientError, "returns its result and a function"),
+    (without_a_function, aj.GradientError, "must return its result and a function"),
     (of_another_shape, aj.GradientError, r"gradient of type f64\[1\] for an argument of type f64\[3\]"),
-    (of_too_many, aj.GradientError, "must return 1 gradients, and returned 2"),
+    (of_too_many, aj.GradientError, "must return 1 gradients, but returned 2"),
     (lambda x: of_too_few(x, scale=x), aj.GradientError, r"must return 2 gradients \(1 of them for keyword arguments"),
     (without_variables, TypeError, "grad_fn must accept a 'variables' keyword argument: without_variables reads 'state'"),
-    (without_a_pair, aj.GradientError, r"returns \(gradients, gradients of the variables\)"),
-    (without_enough, aj.GradientError, "must return 1 gradients of variables, and returned 0"),
+    (without_a_pair, aj.GradientError, r"must return \(gradients, gradients of the variables\)"),
+    (without_enough, aj.GradientError, "must return 1 gradients of variables, but returned 0"),
 ]
 
 

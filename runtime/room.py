@@ -52,7 +52,7 @@ class Room:
     """The room and sizes found by earlier calls of a function."""
 
     def __init__(self) -> None:
-        self.factor = 1  # times the usual room of a list: see `roomier`
+        self.factor = 1  # times the usual room of a list: see `larger_capacity`
         self.sizes: tuple[Array, ...] | None = None  # those of the last call
         self.are_bound = False  # whether sizes found by different calls have not gone together
 
@@ -62,9 +62,9 @@ class Room:
     @contextmanager
     def given(self) -> Iterator[None]:
         """Trace with this room for lists."""
-        from adjit.tracer.list_items import roomier  # noqa: PLC0415 - `import adjit` does without the tracer's regions
+        from adjit.tracer.list_items import larger_capacity  # noqa: PLC0415 - `import adjit` does without the tracer's regions
 
-        with roomier(self.factor):
+        with larger_capacity(self.factor):
             yield
 
     def learn(self, start: Start, error: Exception, programs: Sequence[ConcreteFunction]) -> list[ConcreteFunction] | None:

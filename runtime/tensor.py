@@ -21,7 +21,7 @@ from adjit.ir.ops.maps import Cast, Map
 from adjit.ir.types import PYTHON, TensorType, as_dtype
 from adjit.tracer.convert import set_concrete_class
 from adjit.tracer.pytree import add_leaf_class
-from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
+from adjit.tracer.sparse_products import called_by_scipy, declined, is_sparse
 from adjit.tracer.surface.create import asarray, contains_operand
 from adjit.tracer.trace import current_trace
 
@@ -118,7 +118,7 @@ class Tensor(TensorMethods, Concrete):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if listening.recorders:
-            if asked_by_scipy() and self.is_watched:
+            if called_by_scipy() and self.is_watched:
                 return declined()
             leaving(self, "array")
         if copy or (dtype is not None and np.dtype(dtype) != self.buffer.dtype):
@@ -140,7 +140,7 @@ class Tensor(TensorMethods, Concrete):
         """The same in C, which NumPy prefers to `__array_interface__`."""
         self._need_code("__array_struct__")
         if listening.recorders:
-            if asked_by_scipy() and self.is_watched:
+            if called_by_scipy() and self.is_watched:
                 raise AttributeError("hidden from SciPy, so that it leaves the product to this tensor")
             leaving(self, "array")
         return read_only(self.buffer).__array_struct__
@@ -155,7 +155,7 @@ class Tensor(TensorMethods, Concrete):
         """NumPy's description of the memory, for consumers that read it without NumPy."""
         self._need_code("__array_interface__")
         if listening.recorders:
-            if asked_by_scipy() and self.is_watched:
+            if called_by_scipy() and self.is_watched:
                 raise AttributeError("hidden from SciPy, so that it leaves the product to this tensor")
             leaving(self, "array")
         return {**read_only(self.buffer).__array_interface__, "strides": self.buffer.strides}  # without strides, Pillow asks for a buffer

@@ -26,7 +26,7 @@ from adjit.ir.tracebacks import boundary
 from adjit.ir.types import DType, TensorType
 from adjit.tracer.arrays import immutable
 from adjit.tracer.in_place import AugmentedAssignment
-from adjit.tracer.sparse_products import asked_by_scipy, declined, is_sparse
+from adjit.tracer.sparse_products import called_by_scipy, declined, is_sparse
 from adjit.tracer.trace import current_trace
 
 from . import quick, quick_arrays
@@ -175,7 +175,7 @@ class Variable(TensorMethods, Operand):
         return not (is_sparse(other) and (listening.recorders or current_trace() is not None))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        if asked_by_scipy() and (listening.recorders or current_trace() is not None):
+        if called_by_scipy() and (listening.recorders or current_trace() is not None):
             return declined()
         if listening.recorders and current_trace() is None:
             return self.read_operand().__array__(dtype, copy)  # a tape may watch it

@@ -145,7 +145,7 @@ class Browser:
         path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))
 
     def theme(self, name: str) -> None:
-        """What the user's system prefers."""
+        """Set the colour scheme that the user's system prefers."""
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
 
     def close(self) -> None:

@@ -66,7 +66,7 @@ class ArrayMethods(AugmentedAssignment):
             raise
 
     def _scipy_computes(self, other: Any) -> bool:
-        """Whether a product is not for us: it is not with a sparse matrix, or SciPy can compute it."""
+        """Whether the product is left to the other operand: that is no sparse matrix, or one for which SciPy can compute it."""
         return not is_sparse(other)
 
     def numpy(self) -> Array:

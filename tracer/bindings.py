@@ -1,7 +1,7 @@
 """The names that a traced function reads from outside: globals, variables of enclosing functions, attributes, items of dicts.
 
 A trace contains their values as constants. `read_by` lists the names that the traced functions read, with the objects that they were bound
-to, so that a later call can notice that one of them is bound to something else. Contents of lists and arrays are not compared.
+to, so that a later call can detect that one of them is bound to another object. Contents of lists and arrays are not compared.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MISSING = object()
 
 
 class NamesUsed(NamedTuple):
-    """The names that a code object and the functions inside of it use."""
+    """The names that a code object and the functions in it use."""
 
     globals: frozenset[str]
     cells: frozenset[str]
@@ -73,7 +73,7 @@ def names_in(code: CodeType) -> NamesUsed:
 
 
 def read_by(functions: Iterable[FunctionType], objects: Sequence[Any]) -> list[Binding]:
-    """Return what the functions read from outside; `objects` are those that they were given, such as `self`."""
+    """Return the names that the functions read from outside; `objects` are their arguments, such as `self`."""
     functions = [function for function in functions if (function.__module__ or "").partition(".")[0] != "adjit"]
     used = [names_in(function.__code__) for function in functions]
     stored = frozenset().union(*(names.stored for names in used))
@@ -97,12 +97,12 @@ def read_by(functions: Iterable[FunctionType], objects: Sequence[Any]) -> list[B
             for binding in parts(x, attributes, keys):
                 add(found, binding, modules)
                 todo.append((binding.value, depth + 1))
-    given = set(map(id, objects))  # these are known by the arguments; a reference to `self` would keep it alive
+    given = set(map(id, objects))  # not stored: each call passes these objects, and a reference to `self` would keep it alive
     return [binding for binding in found.values() if id(binding.value) not in given]
 
 
 def add(found: dict[tuple[int, str | None], Binding], binding: Binding, modules: list[ModuleType]) -> None:
-    if isinstance(binding.value, ModuleType):  # imported again, it is the same
+    if isinstance(binding.value, ModuleType):  # importing it again gives the same module
         modules.append(binding.value)
     elif binding.value is not MISSING:
         found.setdefault(binding.key, binding)

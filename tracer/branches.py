@@ -14,7 +14,7 @@ from adjit.ir.ops.control import If
 from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import maximum
 
-from .chosen_lists import COUNT, Build, meet_lists
+from .chosen_lists import COUNT, Build, merge_lists
 from .growing import GrowingList, TracedList, is_items
 from .pytree import TreeDef, flatten, spelled
 from .regions import (
@@ -75,7 +75,7 @@ def emit_if(
             builds.append(lambda results, first=first: values[first])  # type: ignore[misc]
             continue
         unread = tuple(d or (free and not entry.optional) for d, free in zip(dead, loose, strict=True))
-        builds.append(_Meeting(words, regions, choices, unread, entry.is_name).build(entry, (a, b)))
+        builds.append(_Merge(words, regions, choices, unread, entry.is_name).build(entry, (a, b)))
     cells = [cell for cell in trace.cells if any(id(cell) in region.written for region in regions)]
     for cell in cells:
         then, other = (region.written.get(id(cell), trace.read(cell)) for region in regions)
@@ -90,7 +90,7 @@ def emit_if(
     return values
 
 
-class _Meeting(NamedTuple):
+class _Merge(NamedTuple):
     """Merges one entry's values from two branches: adds to `choices` what the `if` chooses, and returns a builder of the value."""
 
     words: Wording
@@ -112,7 +112,7 @@ class _Meeting(NamedTuple):
             return None
         if isinstance(a, list) and isinstance(b, list) and (len(a) == len(b) or any(self.unread) or not self.grows):
             return None
-        return meet_lists((a, b), self.regions, any(self.unread), lambda kind, pair: self.choices.append(Choice(kind, pair, None)))
+        return merge_lists((a, b), self.regions, any(self.unread), lambda kind, pair: self.choices.append(Choice(kind, pair, None)))
 
     def parts(self, entry: RegionOutput, sides: tuple[Any, Any]) -> Build | None:
         """Merge two structures that contain lists, part by part; None for anything else."""
@@ -177,7 +177,7 @@ def _build(
             how = "; cast with .astype, or reshape" if ours and theirs else ": only numbers and arrays may differ"
             is_sized = ours is not None and theirs is not None and differ_in_size(ours, theirs)
             if is_sized and regions[0].parent is not regions[0].root():
-                how += "; sizes may differ where the statement is not inside of another traced one (`elif` is)"
+                how += "; sizes may differ where the statement is not inside another traced one (`elif` is)"
             wrong = mismatch(words, entry, where, (a, b), f"both branches of a traced {words.what} must give it one type{how}")
             if not is_sized or regions[0].parent is not regions[0].root():
                 raise wrong
@@ -189,14 +189,14 @@ def _build(
 
 
 def differ_in_size(a: Kind, b: Kind) -> bool:
-    """Whether two arrays are of one dtype and rank, and not of one shape."""
+    """Whether two arrays have the same dtype and rank, but different shapes."""
     return a.type.dtype == b.type.dtype and len(a.type.shape) == len(b.type.shape) and not (a.weak or b.weak)
 
 
 def cut_later(
     sides: tuple[Any, Any], regions: Sequence[Trace], choices: list[Choice], name: str | None, otherwise: str
 ) -> Callable[[Iterator[Operand]], Any]:
-    """Merge arrays of different sizes: the `if` chooses between both padded to one shape, and what is chosen is cut to its size."""
+    """Merge arrays of different sizes: the `if` chooses between both padded to one shape, and the result is cut to its size."""
     arrays = [as_operand(side) for side in sides]
     shapes = [x.type.shape for x in arrays]
     common = tuple(maximum(n, m) for n, m in zip(*shapes, strict=True))

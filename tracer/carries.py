@@ -101,11 +101,11 @@ class CarriedEntry:
 
     @property
     def made(self) -> list[str]:
-        """The values that only the body makes in a structure that was there before."""
+        """The keys of a structure from before the loop that only the body creates."""
         return []
 
     def hide(self) -> None:
-        """Start the next attempt without what only the body makes."""
+        """Start the next attempt without the keys that only the body creates."""
 
     def start(self, region: Trace, trip: Operand | None) -> Any:
         """Return the value at the start of an iteration, made of parameters of the region."""
@@ -296,7 +296,7 @@ class ListCarry(CarriedEntry):
             )
         full = TracedList.of(out, self.room, self.form.rows)
         for slot, buffer in zip(self.slots, full.buffers, strict=False):
-            slot.left = buffer  # knows whose memory its rows stand for
+            slot.left = buffer  # this value records whose memory its rows represent
         leaves = [*(resized(buffer, self.room) for buffer in full.buffers), *([] if self.steady else [full.length])]
         return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]
 
@@ -375,8 +375,8 @@ class StructureCarry(CarriedParts):
 class DictCarry(CarriedParts):
     """A dict, to which iterations may add keys: these are carried like variables that only the body assigns.
 
-    In the first iteration a key that the body makes is not there, in later ones it is. The loop is traced both ways, and must be the same
-    (`hide`).
+    A key that the body creates is missing in the first iteration and present in later ones. The loop is traced in both cases, and must be
+    the same (`hide`).
     """
 
     def __init__(self, entry: RegionOutput, value: dict[Any, Any], words: Wording) -> None:
@@ -394,7 +394,7 @@ class DictCarry(CarriedParts):
 
     @property
     def made(self) -> list[str]:
-        """The keys that only the body makes, as the user writes them."""
+        """The keys that only the body creates, as the user writes them."""
         inner = [name for part in self.parts for name in part.made]
         return [str(part.entry) for part in self.parts[len(self.before) :]] + inner
 

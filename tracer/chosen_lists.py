@@ -28,7 +28,7 @@ class Tails(NamedTuple):
     chunks: tuple[PendingItems, PendingItems]
 
 
-def meet_lists(sides: tuple[Items, Items], regions: Sequence[Trace], unread: bool, choose: Choose) -> Build | None:
+def merge_lists(sides: tuple[Items, Items], regions: Sequence[Trace], unread: bool, choose: Choose) -> Build | None:
     """Request what the `if` has to choose, and return the builder of the list. None for unread lists without a common prefix."""
     rows = common_rows(sides)
     if rows is None:

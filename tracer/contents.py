@@ -33,7 +33,7 @@ class ArrayContents(NamedTuple):
 
 
 def holds_still(array: Array, copy: Array) -> bool:
-    """Whether an array still has the contents of an earlier copy."""
+    """Whether an array has the same contents as an earlier copy."""
     if array.nbytes <= EXACT:
         return same_bits(array, copy)
     return same_bits(sample(array), sample(copy))

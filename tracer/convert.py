@@ -29,7 +29,7 @@ _splat: Callable[[Any, TensorType], Operand] = Literal
 
 
 def set_concrete_class(make: Callable[[Array], Operand], shared: Callable[[Array], Operand]) -> None:
-    """Register `make(array)`, which creates the objects that users hold when nothing is traced; `shared` does, if nobody writes to it."""
+    """Register `make(array)`, which creates the objects that users hold when nothing is traced; `shared` is for arrays never written to."""
     global _concrete, _shared
     _concrete, _shared = make, shared
 
@@ -69,7 +69,7 @@ def _operands(xs: Sequence[Any]) -> list[Operand]:
 
 
 def arithmetic(*xs: Any) -> list[Any]:
-    """Convert the operands of an operator of Python: Python numbers, known and traced, stay weakly typed in any company."""
+    """Convert the operands of a Python operator: Python numbers, known and traced, stay weakly typed, whatever the other operands are."""
     operands = iter(_operands([x for x in xs if type(x) not in SCALARS]))
     return [x if type(x) in SCALARS else next(operands) for x in xs]
 
@@ -81,7 +81,7 @@ def numbers(*xs: Any) -> list[Any]:
 
 
 def is_number(x: Any) -> bool:
-    """Whether this is a Python number, known or traced, whose dtype gives way to that of arrays."""
+    """Whether this is a Python number, known or traced: a weakly typed value."""
     return type(x) in SCALARS or (isinstance(x, Operand) and x.weak)
 
 
@@ -100,7 +100,7 @@ def along(x: Operand, axis: int | None, what: str) -> tuple[Operand, int]:
 
 
 def with_axes(x: Operand) -> Operand:
-    """Return a value without axes as a vector of one element: functions that choose among elements take it so, as in NumPy."""
+    """Return a value without axes as a vector of one element, as NumPy's functions that select elements do."""
     return x if x.ndim else ops.reshape(x, 1)
 
 
@@ -112,7 +112,7 @@ def holds_operands(x: Any) -> bool:
 
 
 def array_of_list(x: Any) -> Any:
-    """Return a list that contains operands as the array that NumPy would make of it, and all else as it is."""
+    """Return a list that contains operands as the array that NumPy would make of it; anything else unchanged."""
     return of_rows(x) if holds_operands(x) else x
 
 
@@ -144,7 +144,7 @@ def pick(x: Operand, key: Any) -> Operand:
 
 
 def as_float(n: int) -> Any:
-    """A size as a Python float, known or traced."""
+    """Return a size as a Python float, known or traced."""
     return as_operand(n).retyped(F64, True) if is_symbolic(n) else float(n)
 
 

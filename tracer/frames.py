@@ -97,15 +97,15 @@ def raised_at(traceback: TracebackType | None) -> Location | None:
 
 
 def recurs_at(traceback: TracebackType | None) -> Location | None:
-    """Return the user's line that occurs most often in a traceback. A recursion that has no end is there, wherever it was stopped."""
+    """Return the user's line that occurs most often in a traceback: that of an infinite recursion, wherever it was stopped."""
     entered = [entry for entry in entries(traceback) if not is_ours(entry.tb_frame)]
     lines = Counter(instruction(entry.tb_frame.f_code, entry.tb_lasti)[0] for entry in entered)
     return lines.most_common(1)[0][0] if lines else None
 
 
 def is_from_outside(error: Exception) -> bool:
-    """Whether an exception was not caused by the code that it passed through: lack of memory, a bug of adjit, or what a signal handler
-    raised, which Python runs between any two instructions.
+    """Whether an exception was not caused by the code that it passed through: lack of memory, a bug in adjit, or an exception raised by a
+    signal handler, which Python runs between any two instructions.
     """
     return isinstance(error, MemoryError | InternalError) or is_from_handler(error)
 

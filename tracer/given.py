@@ -1,4 +1,4 @@
-"""Lists, dicts and dataclasses among the arguments of a traced function: copies of the caller's, so that changes of them would be lost."""
+"""Lists, dicts and dataclasses among the arguments of a traced function: copies of the caller's, so that changes to them would be lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .pytree import flatten
 
 
 class Given:
-    """The structures in (args, kwargs), and what they held before the function ran."""
+    """The structures in (args, kwargs), and their contents before the function ran."""
 
     def __init__(self, structure: Any) -> None:
         self.parts = [(part, held(part)) for part in parts_of(structure)]

@@ -43,7 +43,7 @@ class GrowingList(list[Any]):
         if not isinstance(key, slice) and not list.__len__(self):
             raise TraceError(
                 "the list is empty before the traced loop that appends to it, so the type of its items is not known: append the first one "
-                "before the loop, or ask for len(...) > 0 first"
+                "before the loop, or test len(...) > 0 first"
             ).at(user_location())
         return TracedList.of(list(self))[key] if is_traced(key) else list.__getitem__(self, key)
 
@@ -262,7 +262,7 @@ class TracedList(Sequence[Any]):
         return out
 
     def hold(self, before: TracedList) -> None:
-        """Record that the rows stand for the items of `before`: in Python, a list has the arrays themselves, and sees writes to them."""
+        """Record that the rows represent the items of `before`: in Python, a list holds the arrays themselves, so it sees writes."""
         for j, buffer in enumerate(self.buffers):
             items = [row[j] for chunk in before.chunks for row in chunk.rows]
             arrays = [root for item in items if getattr(item, "shape", ()) for root in memory_of(item)]
@@ -299,7 +299,7 @@ class TracedList(Sequence[Any]):
         """Return `stacked` padded with rows of `fill` up to `length` (default: the maximum length of the list)."""
         count, length = self.length, self.most if length is None else length
         if self.least > length:
-            raise ShapeError(f"stack: the list has {self.least} items or more, and length={length}").at(user_location())
+            raise ShapeError(f"stack: the list has {self.least} items or more, but length={length}").at(user_location())
         if self.most > length:
             ops.check(ops.less_equal(as_operand(count), length), f"stack: the list has more items than length={length}")
         return filled(self.matrix(), count, fill, length)

@@ -1,8 +1,8 @@
 """`y += value` and the other augmented assignments on arrays, with NumPy's result: `y` keeps its dtype and its shape.
 
-In NumPy they change the array, and everyone who refers to it sees that. Arrays are immutable here, so `y` becomes a new array. A trace
-remembers that the old one is out of date, and raises an error if it is used again (`Trace.overwrite`). Values without axes are numbers,
-which Python replaces.
+In NumPy they change the array, for everything that refers to it. Arrays are immutable here, so `y` becomes a new array. A trace records
+that the old one is outdated, and raises an error if it is used again (`Trace.overwrite`). Values without axes are numbers, which Python
+replaces.
 """
 
 from __future__ import annotations

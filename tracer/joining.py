@@ -32,6 +32,6 @@ def stack(xs: Any, /, axis: int = 0, dtype: Any = None, *, fill: Any = None, len
         rows = shapes.stack(xs, 0, dtype)
         count = rows.type.shape[0]
         if length is not None and count > length:
-            raise ShapeError(f"stack: the list has {count} items, and length={length}").at(user_location())
+            raise ShapeError(f"stack: the list has {count} items, but length={length}").at(user_location())
         rows = rows if length is None else filled(rows, count, fill, length)
     return shapes.moveaxis(rows, 0, normalize_axis(axis, rows.ndim, "stack")) if axis else rows

@@ -23,27 +23,27 @@ FEWEST, ROWS, BYTES = 64, 4096, 1 << 24  # of a list that a loop of unknown leng
 SHARE = 4  # a list may take this part of the machine's memory
 
 
-class Roominess(threading.local):
-    """How many times that many rows such lists get in the function that this thread is tracing."""
+class CapacityFactor(threading.local):
+    """The factor by which the capacity of such lists is larger in the function that this thread is tracing."""
 
     factor = 1
 
 
-_roominess = Roominess()
+_capacity = CapacityFactor()
 
 
 @contextmanager
-def roomier(factor: int) -> Iterator[None]:
-    """Give lists in loops of unknown length more room: earlier calls of the function that is traced needed it."""
-    before, _roominess.factor = _roominess.factor, factor
+def larger_capacity(factor: int) -> Iterator[None]:
+    """Give lists in loops of unknown length a larger capacity: earlier calls of the function that is traced needed it."""
+    before, _capacity.factor = _capacity.factor, factor
     try:
         yield
     finally:
-        _roominess.factor = before
+        _capacity.factor = before
 
 
 def memory() -> int:
-    """The bytes of memory that the machine has."""
+    """Return the machine's memory in bytes."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError):  # not a POSIX system
@@ -94,7 +94,7 @@ class ItemForm(NamedTuple):
     def room(self) -> int:
         """The number of rows for a list that nothing else limits."""
         size = max(1, sum(hint_of(kind.type.nbytes) for kind in self.kinds))
-        rows = max(FEWEST, min(ROWS, BYTES // size)) * _roominess.factor
+        rows = max(FEWEST, min(ROWS, BYTES // size)) * _capacity.factor
         if rows * size > max(BYTES, memory() // SHARE):
             where = user_location()
             raise MemoryError(f"not enough memory for a list of {rows:,} items of {self}{f', at {where}' if where else ''}")
@@ -112,7 +112,7 @@ class PendingItems(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The facts about a list that are known while tracing: the form of its items, and bounds on their number."""
+    """What is known about a list while tracing: the form of its items, and bounds on their number."""
 
     rows: ItemForm
     least: int

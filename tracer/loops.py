@@ -99,7 +99,7 @@ def _trace_body(trace: Trace, loop: LoopTrace, counted: bool, trips: Trips) -> B
         unread = loop.certain and entry.fresh and not isinstance(x, list | TracedList)
         carries.append(carry_of(entry, UNDEFINED if unread else x, loop.words))
     cells: list[Cell] = []
-    seen: Block | None = None  # the body in an iteration that finds the keys of dicts that it makes
+    seen: Block | None = None  # the body in an iteration in which the dict keys that it creates exist already
     for _ in range(MAX_ATTEMPTS):
         region = trace.region()
         with region:

@@ -38,7 +38,7 @@ def is_known(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def may_fall_back(args: Sequence[Any], kwargs: Mapping[str, Any], written: Any) -> bool:
-    """Whether NumPy can compute it. `written`, its outputs, may not be tensors; while tracing there may be none at all."""
+    """Whether NumPy can compute a call. Its outputs, `written`, may not be tensors; while tracing, no outputs are allowed."""
     writes = [x for x in as_list(written) if x is not None]
     return is_known(args, kwargs) and not any(isinstance(x, Operand) for x in writes) and not (writes and current_builder() is not None)
 
@@ -67,7 +67,7 @@ def kind_of(module: Any) -> str:
 
 
 class _Loaded:
-    """`without`: the number of modules that Python had loaded when none of them was a library; a library is loaded with many others."""
+    """`without`: the number of modules that Python had loaded when none of them was a library; loading a library changes that number."""
 
     without = -1
 
@@ -76,9 +76,9 @@ loaded = _Loaded()
 
 
 def called_by_user() -> bool:
-    """Whether the user, rather than a library or adjit, is known to have called the method of NumPy's protocol that asks.
+    """Whether the method of NumPy's protocol that calls this was certainly called by the user, not by a library or adjit.
 
-    A module is known from its second call on. If no library is loaded, there is nobody else who would call.
+    A module is known from its second call on. If no library is loaded, only the user can be the caller.
     """
     if len(sys.modules) == loaded.without:
         return True

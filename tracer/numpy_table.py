@@ -368,7 +368,7 @@ def ufunc_by_rule(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: M
 
 
 def in_dtype(ufunc: np.ufunc, ours: Callable[..., Any], inputs: Sequence[Any], dtype: np.dtype[Any], casting: Any) -> Any:
-    """Call with `dtype=`, which chooses NumPy's loop by the dtype of its results: comparisons compute in the dtype of their operands."""
+    """Call with `dtype=`, which selects NumPy's loop by the dtype of its results: comparisons compute in the dtype of their operands."""
     types = [*map(dtype_of, inputs), *[None] * ufunc.nout]
     try:
         found = ufunc.resolve_dtypes(tuple(types), signature=(*[None] * ufunc.nin, *[dtype] * ufunc.nout), casting=casting)
@@ -380,7 +380,7 @@ def in_dtype(ufunc: np.ufunc, ours: Callable[..., Any], inputs: Sequence[Any], d
 
 
 def dtype_of(x: Any) -> Any:
-    """Return the dtype of an argument; of Python's numbers, known and traced, their type, which decides less."""
+    """Return the dtype of an argument; for Python numbers, known and traced, their type, which is weaker in promotion."""
     if type(x) in (int, float, complex):
         return type(x)
     operand = x if isinstance(x, Operand) else to_operand(x)

@@ -192,7 +192,7 @@ def dotted(path: Sequence[Key]) -> str:
 
 # ---- node classes
 
-_types: dict[type[Any], NodeType | None] = {}  # None: a leaf; only of classes that never become nodes, as the others need not be so yet
+_types: dict[type[Any], NodeType | None] = {}  # None: a leaf; only for classes that can never be registered as nodes later
 
 
 def register_pytree_node(
@@ -229,7 +229,7 @@ def find_node_type(cls: type[Any]) -> NodeType | None:
 
 
 def add_leaf_class(cls: type[Any]) -> None:
-    """Say that instances of `cls` are leaves, of which `flatten` then need not ask what else they might be."""
+    """Register `cls` as a class of leaves, which `flatten` then recognises without further checks."""
     _types[cls] = None
 
 

@@ -42,7 +42,7 @@ class RegionOutput(NamedTuple):
 
     name: str
     variable: str = ""  # as written in the source
-    optional: bool = False  # read only where it was assigned, which adjit guarantees: any value will do elsewhere
+    optional: bool = False  # read only where it was assigned, which adjit guarantees: elsewhere it may have any value
     fresh: bool = False  # no iteration reads it before assigning it
     inner: bool = False  # only iterations read it, nothing after the loop
 
@@ -127,9 +127,9 @@ def is_traced(x: Any) -> bool:
 
 @contextmanager
 def reading_assigned(what: str) -> Iterator[None]:
-    """Trace a part of a construct, which Python may never run: a variable that it reads before anything assigns it is reported as ours.
+    """Trace a part of a construct, which Python may never run: a variable that it reads before it is assigned raises our own error.
 
-    Python's own message would call it a free variable, which it is in rewritten code.
+    Python's message would call it a free variable, which it is in rewritten code.
     """
     try:
         yield

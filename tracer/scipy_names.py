@@ -1,7 +1,7 @@
 """Functions of SciPy that are Python code: adjit's function of the same name, to call it or to name it in an error.
 
-Ufuncs of SciPy ask their operands (`numpy_table`). Its other functions convert their arguments to NumPy arrays, which a traced value is
-not, nor one that is being differentiated.
+SciPy's ufuncs dispatch to their operands (`numpy_table`). Its other functions convert their arguments to NumPy arrays, which is impossible
+for traced values, and for values that are being differentiated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SAME = NAMES["special"][1] - {"lambertw"}  # with SciPy's arguments and results;
 
 
 def counterpart(function: Any) -> Callable[..., Any] | None:
-    """Return what is called in place of a function of scipy.special that is not a ufunc: adjit's own, if values of adjit are given."""
+    """Return a replacement for a function of scipy.special that is not a ufunc: it calls adjit's own if given adjit's values."""
     module = getattr(function, "__module__", None)
     if type(module) is not str or not module.startswith("scipy.special"):
         return None
@@ -50,14 +50,14 @@ def counterpart(function: Any) -> Callable[..., Any] | None:
 
     def public(*args: Any, **options: Any) -> Any:
         given = any(isinstance(leaf, Operand) for leaf in flatten((args, options))[0])
-        special = import_module("adjit.tracer.surface.special" if given else "scipy.special")  # ours is loaded when it is used
+        special = import_module("adjit.tracer.surface.special" if given else "scipy.special")  # ours is imported on first use
         return getattr(special, name)(*args, **options)
 
     return public
 
 
 def advice() -> str:
-    """The end of an error that is raised under a function of SciPy: which function of adjit's to call; empty if there is none."""
+    """Return the end of an error message raised under a function of SciPy: adjit's function to call; empty if there is none."""
     frame: FrameType | None = sys._getframe(1)
     found = ""
     while frame is not None:
@@ -71,7 +71,7 @@ def advice() -> str:
 
 
 def written(frame: FrameType) -> str:
-    """How adjit's counterpart of the running function of SciPy is written; empty if there is none."""
+    """Return the name of adjit's counterpart of the running function of SciPy; empty if there is none."""
     name, owner = frame.f_code.co_name, type(frame.f_locals.get("self")).__name__
     ours, names = names_of(frame.f_globals.get("__name__"))
     family = owner.removesuffix("_gen")  # of distributions

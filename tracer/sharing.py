@@ -3,8 +3,8 @@
 A traced `x[i] = v` gives the variable `x` a new value. In NumPy it changes memory, and therefore every variable that holds the array or a
 view of it. If there is such a variable, the results would differ: this module lets a write detect that, and raise an error.
 
-Not everyone who holds an array is known when it is written: the caller of a helper, an attribute, a dict. `Overwritten` therefore remembers
-the values that writes have replaced, and using one again is an error.
+Not every reference to an array is known when it is written: that of a helper's caller, an attribute, a dict. `Overwritten` therefore
+records the values that writes have replaced, and using one again is an error.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def written(trace: Builder, x: Operand, key: Any, value: Any) -> Operand:
 
 
 def owned(trace: Builder, out: Operand, given: Any = None) -> Operand:
-    """Return a value with its own memory: not that of the value it was given, nor that of an array of which it would be a view."""
+    """Return a value with its own memory: not that of `given`, nor that of an array of which it would be a view."""
     if not isinstance(out, Traced):  # a constant: emitted as a value of the trace, so that its views are tracked
         return trace.emit(Reshape(out.type.shape), (out,))[0]
     return out.copy() if out is given or out.memory else out
@@ -121,7 +121,7 @@ def owned(trace: Builder, out: Operand, given: Any = None) -> Operand:
 def share(x: Any, other: Any, kind: type = object) -> bool:
     """Whether a write to the array `x` should change `other`: an array, or a structure of arrays.
 
-    Only those of this class count, and copies of NumPy arrays, which do not see the write as the arrays themselves do.
+    Only arrays of class `kind` count, and copies of NumPy arrays, which a write to the original does not change.
     """
     leaves = [leaf for leaf in arrays_in(other) if isinstance(leaf, kind) or not (leaf is x or overlap(leaf, x))]
     return any(same_memory(x, leaf) for leaf in leaves)
@@ -160,7 +160,7 @@ class Replaced(NamedTuple):
     """A value that a write has replaced."""
 
     old: Operand | Array
-    new: Any  # the value of the array since then; None if a region changed it and no variable has taken its new value out
+    new: Any  # the value of the array since then; None if a region changed it and no variable has its new value outside
     where: Location | None
 
     def at(self) -> str:
@@ -198,7 +198,7 @@ class Overwritten:
                 self.known |= {id(view): Replaced(view, None, user_location()) for view in self.views.get(key, ())}
 
     def check_constants(self, trace: Builder, results: Sequence[Any], where: Location | None) -> None:
-        """Raise an error if a NumPy array was changed, unnoticed, after a statement that makes it one of several values of a variable."""
+        """Raise an error if a NumPy array was changed after a statement that made it one of several possible values of a variable."""
         pairs = [(copy, originals) for copy, originals in doubles().values() if len(originals) > 1]
         changed = any(not same_bits(copy, original) for copy, originals in pairs for original in originals)
         views = [view for key, known in self.contents.items() if known.changed() for view in self.views[key] if view.owner is trace]
@@ -237,7 +237,7 @@ class Overwritten:
     def check_outside(self) -> None:
         """Raise an error for a replaced array that outlives the trace, since its owner would not see the change."""
         if self.owners():
-            gc.collect()  # of what is left from the trace itself, closures hold variables in cycles
+            gc.collect()  # closures left over from the trace hold variables in cycles
             for owner, found in self.owners():
                 raise lost(found, owner)
 

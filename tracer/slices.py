@@ -1,4 +1,4 @@
-"""Keys that decide on the shape of what they select: slices with traced bounds, and traced masks.
+"""Keys that determine the shape of the selected part: slices with traced bounds, and traced masks.
 
 `data[i * b:(i + 1) * b]` takes b rows for any i: the bounds are compared as linear forms of the values that they were computed from. Such a
 slice that exceeds the array, which NumPy would truncate, raises at run time. The lengths of all others, and the numbers of elements that
@@ -24,7 +24,7 @@ from adjit.ir.types import BOOL, I64
 
 from .surface import indexing, sets
 
-LOOKED_AT = 400  # number of statements to search before the slice, in each enclosing region
+SEARCHED = 400  # number of statements to search before the slice, in each enclosing region
 
 Form: TypeAlias = dict[int | None, int]  # id of a value -> its coefficient; None: the constant
 
@@ -42,7 +42,7 @@ def has_traced_mask(key: Any) -> bool:
 def key_to_write(x: Operand, key: Any, value: Any) -> Any:
     """Return a key for `x[key] = value`, with indices for slices with traced bounds.
 
-    A traced mask by itself stays, if the value fits all elements that it may select; values for those that it does select need positions.
+    A single traced mask stays a mask if the value fits all elements; if there is a value for each selected element, positions are needed.
     """
     if has_traced_mask(key) and needs_positions(x, key, value):
         key = with_positions(x, key, "setitem")[1]
@@ -76,7 +76,7 @@ def with_positions(x: Operand, key: Any, what: str = "getitem") -> tuple[Operand
         if any(p is Ellipsis for p in parts):
             axis = len(x.type.shape) - sum(axes_taken(p) for p in given[at:])
         if axis < 0 or part.type.shape != x.type.shape[axis : axis + len(part.type.shape)]:
-            return x, key  # `getitem` says what is wrong with it
+            return x, key  # `getitem` raises the error
         if not part.type.shape:
             x = ops.reshape(x, (*x.type.shape[:axis], 1, *x.type.shape[axis:]))
         parts += indexing.unravel_index(sets.found_positions(ops.reshape(part, -1), otherwise), part.type.shape or (1,))
@@ -84,7 +84,7 @@ def with_positions(x: Operand, key: Any, what: str = "getitem") -> tuple[Operand
 
 
 def axes_taken(part: Any) -> int:
-    """Return how many axes of the array a part of a key stands for; a mask stands for as many as it has."""
+    """Return the number of axes of the array that a part of a key indexes; a mask indexes as many as it has."""
     if part is None or part is Ellipsis or isinstance(part, bool | np.bool_):
         return 0
     array = part if isinstance(part, Operand | np.ndarray) else np.asarray(part) if isinstance(part, list | tuple) else None
@@ -150,7 +150,7 @@ def rows_between(part: slice, size: int) -> Operand | None:
 
 
 def rows_found(part: slice, size: int) -> Operand | None:
-    """Return the indices of a slice with traced bounds whose length is known when the call has computed it; None with a step."""
+    """Return the indices of a slice with traced bounds, whose length is found when the function runs; None if it has a step."""
     if part.step not in (None, 1):
         return None
     start, stop = (within(bound, default, size) for bound, default in ((part.start, 0), (part.stop, size)))
@@ -210,7 +210,7 @@ def made_by(x: Operand) -> Stmt | None:
     """Return the statement that computes a value, if it is among the last ones of the trace."""
     builder: Builder | None = current_builder()
     while builder is not None:
-        for stmt in builder.stmts[: -LOOKED_AT - 1 : -1]:
+        for stmt in builder.stmts[: -SEARCHED - 1 : -1]:
             if any(r is x for r in stmt.results):
                 return stmt
         builder = builder.parent

@@ -1,7 +1,7 @@
 """Products with SciPy's sparse matrices, of values that SciPy cannot compute with: traced ones, and those that a tape watches.
 
-`S @ x` calls SciPy first, which converts x to an array. From an array of one object it concludes that x has to compute the product, and
-Python calls `x.__rmatmul__(S)`. The matrix is a constant: a product is a gather, a multiplication and a scatter at its indices.
+`S @ x` calls SciPy first, which converts x to an array. Given an array of one object, SciPy returns NotImplemented, and Python calls
+`x.__rmatmul__(S)`. The matrix is a constant: a product is a gather, a multiplication and a scatter at its indices.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def is_sparse(x: object) -> bool:
     return type(x).__module__.startswith("scipy.sparse") and hasattr(x, "tocoo")
 
 
-def asked_by_scipy() -> bool:
-    """Whether SciPy's product of a sparse matrix asks for an array: it is the caller of the caller."""
+def called_by_scipy() -> bool:
+    """Whether an array is requested by SciPy's product with a sparse matrix, the caller of the caller."""
     frame = sys._getframe(2)
     return frame.f_code.co_name == "_matmul_dispatch" and frame.f_globals.get("__name__", "").startswith("scipy.sparse")
 
 
 def declined() -> Array:
-    """A value that SciPy does not take for an array."""
+    """Return an array of one object, with which SciPy does not multiply."""
     return np.empty((), object)
 
 

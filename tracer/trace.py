@@ -67,9 +67,9 @@ class Trace(Builder):
         self._named: tuple[Value, ...] = ()
         if parent is None:
             self.capture = self.capture_array
-            self.writes: list[tuple[Value, Operand]] = []  # what was assigned to variables that had another shape before
+            self.writes: list[tuple[Value, Operand]] = []  # values assigned to variables that had another shape before
             self.arguments: Sequence[Traced] = ()
-            self.functions: dict[int, FunctionType] = {}  # those of the user that have been called, by id
+            self.functions: dict[int, FunctionType] = {}  # the user's functions that have been called, by id
             self.doubles: Doubles = {}
             self.parts: dict[int, tuple[Operand, Any]] = {}  # id of a value -> it and the part of a variable that it was read from
             self.sources: dict[int, Any] = {}  # random number generators created by the function itself
@@ -129,7 +129,7 @@ class Trace(Builder):
                 self.check_reachable(arg, op.name)
         if self.overwritten and not self.derives:
             self.overwritten.check(args)
-        # a statement holds plain literals: derivative rules do not depend on how weakly a scalar was typed
+        # a statement holds plain literals: derivative rules do not depend on whether a scalar was weakly typed
         plain = [self.plain(a) if isinstance(a, Splat) else a for a in args]
         results = super().emit(op, plain, blocks, types)
         location = self.stmts[-1].location
@@ -166,7 +166,7 @@ class Trace(Builder):
 
     @property
     def derives(self) -> bool:
-        """Whether a pass emits derivatives, which are those at the values that the function used, replaced since or not."""
+        """Whether a pass is emitting derivatives, which use the values that the function used, whether or not they were replaced since."""
         return self.phase == "backward" or self.location is not None
 
     def overwrite(self, old: Operand | Array, new: Operand) -> None:
@@ -222,7 +222,7 @@ class Trace(Builder):
         return root._cells[id(cell)][1]
 
     def write(self, cell: Cell, operand: Operand) -> Operand:
-        """Set the variable's value from here on. Gradients pass to the variable, not to what is assigned, as in TensorFlow."""
+        """Set the variable's value from here on. Gradients pass to the variable, not to the assigned value, as in TensorFlow."""
         name = cell.name or "variable"
         if not cell.takes(operand.type.shape):
             raise ShapeError(f"assign: {name} is {cell.type}, the new value {operand.type}").at(user_location())
@@ -265,7 +265,7 @@ class Trace(Builder):
         return Func(self.name, Block(params, block.stmts, block.results), updates=updates, location=location, writes=self.writes)
 
     def reshaped(self) -> list[Cell]:
-        """Return the variables whose last value has another shape than the one that the function was given."""
+        """Return the variables whose last value has another shape than their value at the start of the function."""
         known = ((*self._cells[key], value) for key, value in self.written.items())
         return [cell for cell, given, value in known if value.type.shape != given.type.shape]
 
@@ -328,7 +328,7 @@ class TracedProgram:
         self.captures = captures
         self.out_tree = out_tree
         self.static = static  # (position, object) of the result leaves that are not arrays
-        self.bindings = bindings  # what the function read from outside
+        self.bindings = bindings  # the names that the function read from outside
         self.reshaped = tuple(reshaped)
         self.is_whole = is_whole  # whether the trace has reached the function's end: see `Unfinished`
 
@@ -393,7 +393,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
     except ValueError as error:
         if not isinstance(error.__cause__, TraceError):
             raise
-        raise TraceError(  # NumPy says "setting an array element with a sequence"
+        raise TraceError(  # NumPy's own message is "setting an array element with a sequence"
             "a traced value cannot be stored in a NumPy array that is not a local variable of the function: assign the array to one "
             "(y = ...), write y[i] = value, and store y back"
         ).at(raised_at(error.__traceback__)) from None

@@ -20,7 +20,7 @@ from .conversion import undecided
 from .convert import set_splat_class
 from .frames import user_location
 from .scipy_names import advice
-from .sparse_products import asked_by_scipy, declined
+from .sparse_products import called_by_scipy, declined
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -88,7 +88,7 @@ class Traced(ArrayMethods, Value):
         return self.copy()
 
     def overwritten(self, new: Operand) -> None:
-        tell_trace(self, new)
+        report_overwrite(self, new)
 
     def flatten(self, order: str = "C") -> Operand:
         flat = self.ravel(order)
@@ -105,7 +105,7 @@ class Traced(ArrayMethods, Value):
         return super().__rmul__(other)
 
     def _refuse_repetition(self, other: Any) -> None:
-        """`[0.0] * n` repeats the list if n is a Python number: it is no product of arrays."""
+        """Raise for `[0.0] * n`: with a Python number n, it repeats the list, and is not a product of arrays."""
         if self.weak and isinstance(other, list | tuple) and self.type.dtype.kind in "iub":
             self._unknown(
                 "[...] * n",
@@ -139,7 +139,7 @@ class Traced(ArrayMethods, Value):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return (
             declined()
-            if asked_by_scipy()
+            if called_by_scipy()
             else self._unknown(
                 "np.asarray()",
                 "its elements are",
@@ -226,7 +226,7 @@ class Splat(ArrayMethods, Literal):
         return self.copy()
 
     def overwritten(self, new: Operand) -> None:
-        tell_trace(self, new)
+        report_overwrite(self, new)
 
     def numpy(self) -> Array:
         return np.array(self.array())
@@ -257,8 +257,8 @@ class WeakSplat(Splat):
 set_splat_class(Splat)
 
 
-def tell_trace(old: Operand, new: Operand) -> None:
-    """Let the active trace know that a write has replaced a value."""
+def report_overwrite(old: Operand, new: Operand) -> None:
+    """Report to the active trace that a write has replaced a value."""
     builder = current_builder()
     if builder is not None:
         builder.overwrite(old, new)
@@ -267,7 +267,7 @@ def tell_trace(old: Operand, new: Operand) -> None:
 def leaked(value: Traced, what: str, here: Trace | None = None) -> TraceError:
     if here is not None and value.owner is not None and value.owner.root() is here.root():
         return TraceError(
-            f"{what}: {value!r} was computed inside of a branch or a loop and is used outside, where it may not exist; hand it on in a "
+            f"{what}: {value!r} was computed inside a branch or a loop and is used outside, where it may not exist; assign it to a "
             "variable of the function, or return it from the branch or body"
         )
     home = value.owner.root().name if value.owner else ""

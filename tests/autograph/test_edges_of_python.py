@@ -274,7 +274,7 @@ REFUSED: dict[Callable[..., Any], str] = {
     list_of_pairs: "the items of the list are structures, not arrays",
     list_inserted: "takes new items at its end",
     list_popped_at_the_start: "takes new items at its end",
-    list_outgrowing_its_length: "the list has 1 items or more, and length=0",
+    list_outgrowing_its_length: "the list has 1 items or more, but length=0",
     variable_assigned_in_a_condition: "the condition of a traced `while` assigns a Variable",
     printed_to_a_file: "print() of traced values writes to sys.stdout or sys.stderr",
 }

@@ -25,8 +25,8 @@ V = np.arange(4.0)
 
 def shared(name: str) -> str:
     return (
-        f"this write would also change `{name}`, which holds the same array, or a view on it, and is read later; a traced function gives "
-        "the variable that it writes to its own array: write to that one only, or make a copy first, with .copy()"
+        f"this write would also change `{name}`, which holds the same array, or a view of it, and is read later; a traced function gives "
+        "the variable that is written its own array: use only that variable afterwards, or copy the array first, with .copy()"
     )
 
 
@@ -462,7 +462,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (size_of_traced_value, (3,), TraceError,
      ("full: a size cannot be a traced value; take it from the .shape of an argument, close over a Python int, or name the argument in "
      "static=; in a traced branch or loop it may differ each time")),
-    (condition_in_comprehension, (V,), TraceError, "a condition inside of a comprehension cannot depend on it: write a loop, or choose"),
+    (condition_in_comprehension, (V,), TraceError, "a condition inside a comprehension cannot depend on it: write a loop, or choose"),
     (calls_marked, (1.0,), TraceError, "`marked` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: it is marked"),
     (stacked_though_unknown, (1.0,), TraceError,
      ("the length of this list is only known when the function runs; "
@@ -472,7 +472,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] =
     (slice_of_unknown, (1.0,), TraceError, "and so are the contents of a slice of it; aj.stack("),
     (item_of_empty_list, (1.0,), TraceError,
      ("the list is empty before the traced loop that appends to it, so the type of its items is not known: append the first one before the "
-     "loop, or ask for len(...) > 0 first")),
+     "loop, or test len(...) > 0 first")),
     (text_in_list, (1.0,), TraceError, "a list that a traced loop or branch appends to takes numbers and arrays, not 'a'"),
     (list_of_two_types, (V,), TraceError,
      "the items of a list that a traced loop or branch appends to must be of one type, not f64[4] and f64[]"),

@@ -227,7 +227,7 @@ def test_wrong_gradients_are_named() -> None:
         y = bad_shape(x)
     with pytest.raises(aj.GradientError, match=r"bad_shape: grad_fn returned a gradient of type f32\[\] for an argument of type f32\[2\]"):
         tape.gradient(y, x)
-    with pytest.raises(aj.GradientError, match="returns its result and a function"):
+    with pytest.raises(aj.GradientError, match="must return its result and a function"):
         no_pair(x)
 
 

@@ -237,7 +237,7 @@ def test_a_branch_in_a_branch_says_what_is_possible() -> None:
             y = x
         return y
 
-    with pytest.raises(aj.TraceError, match="sizes may differ where the statement is not inside of another traced one"):
+    with pytest.raises(aj.TraceError, match="sizes may differ where the statement is not inside another traced one"):
         f(X, 1.0)
 
 

@@ -112,5 +112,5 @@ def test_values_of_a_region_do_not_leave_it() -> None:
         cond(x > 0, lambda: kept.append(x * 2) or x, lambda: x)
         return kept[0] + 1
 
-    with pytest.raises(TraceError, match="computed inside of a branch or a loop and is used outside, where it may not exist"):
+    with pytest.raises(TraceError, match="computed inside a branch or a loop and is used outside, where it may not exist"):
         trace(f, 1.0)

@@ -125,7 +125,7 @@ REFUSED: dict[str, Case] = {
     "min: where= needs initial=": (lambda x: np.min(x, where=x > 1.0), (X,)),
     "rfftn: 1 lengths for 2 axes": (lambda x: np.fft.rfftn(x, s=(4,), axes=(0, 1)), (M,)),
     "compress: the condition must be a vector, not bool[3,4]": (lambda x: np.compress(x > 0.0, x, axis=0), (M,)),
-    "unique: along an axis": (lambda x: np.unique(x, axis=0), (M,)),
+    "unique: axis= is not supported": (lambda x: np.unique(x, axis=0), (M,)),
     "select: i64[] among choices of uint8": (lambda u: np.select([u > 1], [u, 1][1:], u[0]), (I.astype(np.uint8),)),
     "deg2rad: takes real numbers, not c128[3]": (lambda x: np.deg2rad(x), (X + 0j,)),
     "out=: f64[3] cannot be cast to the dtype of i64[3]": (lambda x: np.add(x, 1.0, out=np.zeros(3, np.int64)), (X,)),

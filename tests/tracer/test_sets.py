@@ -155,5 +155,5 @@ def test_trim_zeros_takes_new_sizes_and_has_gradients() -> None:
     for x in (TRIMMED[0], TRIMMED[0][::-1], np.array([0.0, 3.0, 0.0, 0.0, 0.0, 0.0]), np.ones(6)):
         np.testing.assert_array_equal(f(x), np.trim_zeros(x) ** 2)
         np.testing.assert_array_equal(g(x), 2 * x)
-    with pytest.raises(aj.ShapeError, match="other ends"):
+    with pytest.raises(aj.ShapeError, match=r"trim must consist of 'f' \(front\) and 'b' \(back\), not 'x'"):
         np.trim_zeros(aj.tensor(TRIMMED[0]), "x")

@@ -272,7 +272,7 @@ def test_a_region_sees_the_cells_and_values_around_it() -> None:
             inner = region.write(cell, region.read(cell) + np.arange(100.0).sum())
             assert region.read(cell) is inner
         assert root.read(cell) is outer
-        with pytest.raises(TraceError, match="computed inside of a branch or a loop and is used outside, where it may not exist"):
+        with pytest.raises(TraceError, match="computed inside a branch or a loop and is used outside, where it may not exist"):
             inner + 1.0
         return outer
 

@@ -1,4 +1,4 @@
-"""Which variables of a function may hold the same array, or views of one: what a write to one of them must check."""
+"""Which variables of a function may hold the same array, or views of one: a write to one of them checks the others."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def fresh_out(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def stored(result: Operand, target: Operand, where: Any, casting: Any) -> Operand:
-    """Return what an array given as `out=` holds afterwards; raise an error if the result does not fit into it, as in NumPy."""
+    """Return the new value of an array given as `out=`; raise an error if the result does not fit into it, as in NumPy."""
     if not np.can_cast(result.dtype, target.dtype, casting):
         rule = f"according to the rule {casting!r}"
         raise DTypeError(f"out=: {result.type} cannot be cast to the dtype of {target.type} {rule}").at(user_location())
@@ -141,7 +141,7 @@ def _sized(numpy: Callable[..., Any], ours: Callable[..., Any]) -> Callable[...,
 
 
 def is_sized(values: Any) -> bool:
-    """Whether sizes that are known when the program runs, or values that decide on them, are among the arguments of a function."""
+    """Whether the arguments of a function contain sizes that are known only at run time, or values that determine sizes."""
     return any(is_symbolic(x) or is_traced(x) for x in flatten(values)[0])
 
 
@@ -158,7 +158,7 @@ _SIZED: dict[Any, Callable[..., Any]] = {
     np.identity: create.identity, np.linspace: create.linspace,
 }  # fmt: skip
 
-# parameters that NumPy reads as numbers while tracing: a call has a program for those that it finds
+# parameters that NumPy needs as numbers while tracing: there is a program for each value
 _NUMBERED: dict[Any, tuple[str, ...]] = {
     np.tri: ("N", "M", "k"), np.triu_indices: ("n", "k", "m"), np.tril_indices: ("n", "k", "m"), np.diag_indices: ("n", "ndim"),
     np.indices: ("dimensions",), np.vander: ("N",), np.logspace: ("num",), np.geomspace: ("num",),
@@ -190,8 +190,8 @@ def _number(x: Any, what: str) -> Any:
 # ---- constant arrays with traced indices, counts, fill values
 
 
-def _seen(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Implement a function that NumPy dispatches by its array alone, so that it overlooks other traced arguments if that is a constant."""
+def _dispatching(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Implement a function that NumPy dispatches by its array alone: with a constant array, other traced arguments need this dispatch."""
 
     def public(*args: Any, **options: Any) -> Any:
         return call_function(function, args, options) if is_sized((args, options)) else function(*args, **options)
@@ -214,13 +214,13 @@ _BY_ARRAY = (
     np.take, np.repeat, np.roll, np.pad, np.resize, np.nan_to_num, np.full_like, np.sum, np.prod, np.max, np.amax, np.min, np.amin,
 )  # fmt: skip
 
-_JOINS = ("concatenate", "vstack", "hstack", "dstack", "column_stack")  # they go over a list themselves
+_JOINS = ("concatenate", "vstack", "hstack", "dstack", "column_stack")  # they iterate over a list themselves
 
 NUMPY_OVERLOADS: dict[Any, Callable[..., Any]] = {
     np.stack: stack_, np.full: full, np.array: _array(np.array, copies=True),
     **{getattr(np, name): _joining(getattr(np, name), getattr(shapes, name)) for name in _JOINS},
     **{numpy: _array(numpy) for numpy in (np.asarray, np.asanyarray, np.ascontiguousarray)},
-    **{numpy: _seen(numpy) for numpy in _BY_ARRAY},
+    **{numpy: _dispatching(numpy) for numpy in _BY_ARRAY},
     **{numpy: _sized(numpy, ours) for numpy, ours in _SIZED.items()},
     **{numpy: _numbered(numpy, names) for numpy, names in _NUMBERED.items()},
     **{dtype.type: _scalar(dtype.type, dtype) for dtype in DTYPE_NAMES},

@@ -142,7 +142,7 @@ def _decided(iterable: Any, python: Callable[..., Any], pairwise: Callable[..., 
 
 
 def reach_of(generator: GeneratorType[Any, Any, Any]) -> Heap | None:
-    """What a generator can change: Python would have stopped it at an item that is only known to decide when the function runs."""
+    """Return what a generator can change. Python would stop it at an item whose value is known only when the function runs."""
     names = {} if generator.gi_frame is None else generator.gi_frame.f_locals
     held = tuple(value for name, value in names.items() if not name.startswith("."))  # `.0` is what it iterates over
     return Heap([lambda: held])
@@ -223,26 +223,26 @@ def range_(*bounds: Any) -> Any:
 
 
 def pow_(*args: Any, **named: Any) -> Any:
-    """Raise for a power with a modulus and a traced exponent: Python would only ask the base, which does not support it."""
+    """Raise for a power with a modulus and a traced exponent: Python would only call a method of the base, which does not support it."""
     if len(args) + len(named) > 2 and any(isinstance(x, Operand) for x in (*args, *named.values())):
         refuse_modulus()
     return builtins.pow(*args, **named)
 
 
 def isinstance_(value: Any, kind: Any, /) -> bool:
-    """A traced value is an instance of the classes of what it stands for: a Python number, a NumPy scalar or an array."""
-    stands_for = python_class(value)
-    return builtins.isinstance(value, kind) or (stands_for is not None and builtins.issubclass(stands_for, kind))
+    """Implement `isinstance`: a traced value counts as the Python number, NumPy scalar or array that it represents."""
+    represented = python_class(value)
+    return builtins.isinstance(value, kind) or (represented is not None and builtins.issubclass(represented, kind))
 
 
 def type_(*args: Any, **options: Any) -> Any:
-    stands_for = python_class(args[0]) if len(args) == 1 and not options else None
-    return stands_for or builtins.type(*args, **options)
+    represented = python_class(args[0]) if len(args) == 1 and not options else None
+    return represented or builtins.type(*args, **options)
 
 
 def python_class(value: Any) -> type | None:
-    """The class of what a traced value stands for."""
-    if type(value) is not Traced:  # tensors of adjit.tf are of their own class also while they are traced
+    """Return the class of the Python number, NumPy scalar or array that a traced value represents; None for any other value."""
+    if type(value) is not Traced:  # tensors of adjit.tf have their own class while they are traced, too
         return None
     kind = value.type.dtype.kind
     if value.weak and not value.type.shape:

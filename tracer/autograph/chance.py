@@ -34,7 +34,7 @@ def checked(function: Any, trace: Trace) -> Callable[..., Any] | None:
     if not isinstance(function, BuiltinMethodType | MethodType) or type(function.__self__).__name__ not in SOURCES:
         return None
     if name not in HARMLESS and id(function.__self__) not in trace.root().sources:
-        _tell(name, is_error=type(function.__self__).__name__ == "Generator")
+        _report_draw(name, is_error=type(function.__self__).__name__ == "Generator")
     return function
 
 
@@ -46,7 +46,7 @@ def _made(function: Callable[..., Any], trace: Trace, *args: Any, **options: Any
     return out
 
 
-def _tell(name: str, is_error: bool) -> None:
+def _report_draw(name: str, is_error: bool) -> None:
     """Raise for NumPy's generators, which are drawn from deliberately; warn for the global ones, which libraries use as well."""
     place = user_location()
     text = (

@@ -107,7 +107,7 @@ def convert_code(function: FunctionType) -> tuple[CodeType | None, str]:
         return None, "it is marked do_not_convert"
     if is_library(function.__module__) or in_site_packages(function.__code__):
         return None, f"{function.__module__} is a library, which is traced as it is"
-    if is_adjit(function.__globals__.get("__name__")):  # a wrapper, which has the module of the function inside; that is converted in turn
+    if is_adjit(function.__globals__.get("__name__")):  # a wrapper with the module name of the function inside, which is converted later
         return None, "it is a wrapper of adjit, which is traced as it is"
     try:
         node = rewritten(function)
@@ -155,7 +155,7 @@ def definition_of(function: FunctionType) -> ast.FunctionDef:
 
 
 def stripped(node: ast.FunctionDef) -> ast.FunctionDef:
-    """Remove what is evaluated when the function is defined: decorators, defaults and annotations."""
+    """Remove the parts that are evaluated when the function is defined: decorators, defaults and annotations."""
     node.decorator_list = []
     node.args.defaults, node.args.kw_defaults, node.returns = [], [None] * len(node.args.kwonlyargs), None
     for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg):
@@ -225,7 +225,7 @@ def users_path(path: str, original: CodeType) -> str:
     return original.co_qualname + ".<locals>".join(kept) if "function__0" in path else path
 
 
-# ---- what is not converted
+# ---- functions that are not converted
 
 
 def needs_no_conversion(namespace: dict[str, Any], name: str, attributes: Sequence[str]) -> bool:
@@ -233,7 +233,7 @@ def needs_no_conversion(namespace: dict[str, Any], name: str, attributes: Sequen
     if name not in namespace:
         return not attributes and hasattr(builtins, name) and overload(getattr(builtins, name)) is None
     value = namespace[name]
-    if isinstance(value, np.vectorize):  # an object of NumPy's that calls a function of the user's
+    if isinstance(value, np.vectorize):  # a NumPy object that calls a user's function
         return False
     if isinstance(value, ModuleType):
         found: Any = value
@@ -249,7 +249,7 @@ def why_not(code: CodeType) -> str | None:
     return found.reason or None if found is not None else None
 
 
-def why_nobody_tried(frame: FrameType) -> str:
+def why_not_attempted(frame: FrameType) -> str:
     """Return why the function of a frame was not considered for conversion: calls are only converted in converted code."""
     caller = frame.f_back
     while caller is not None and is_ours(caller):
@@ -270,11 +270,11 @@ def undecided() -> str:
         return instead
     code = frame.f_code
     if code.co_name == "<genexpr>" or in_comprehension(frame):
-        return f"a condition inside of a comprehension cannot depend on it: write a loop, or {instead}"
+        return f"a condition inside a comprehension cannot depend on it: write a loop, or {instead}"
     if code.co_flags & GENERATOR:
         return f"a generator runs while tracing, so its conditions cannot depend on it: make a list in a loop, or {instead}"
     converted = AG in code.co_freevars or any(found.code is code for found in _codes.values())
-    reason = why_not(code) or (None if converted else why_nobody_tried(frame))
+    reason = why_not(code) or (None if converted else why_not_attempted(frame))
     if reason is not None:
         return f"`{code.co_name}` was not converted to trace `if`, `while`, `and`, `or`, `not` and `assert`: {reason}; or {instead}"
     return f"this construct of Python cannot depend on it: {instead}"
@@ -302,6 +302,6 @@ def unparsed(node: ast.AST) -> str:
     try:
         text = unparse(node)
         ast.parse(text)
-    except (AttributeError, SyntaxError):  # a kind of node that astunparse does not know, or writes as an older Python did
+    except (AttributeError, SyntaxError):  # a kind of node that astunparse does not support, or writes as an older Python did
         return ast.unparse(node)
     return text

@@ -39,7 +39,7 @@ from .builtin import any_, holds_traced, overload
 from .chance import checked
 from .heap import Heap
 from .places import not_followed
-from .traced_text import TracedText, glued, is_text, percent_text, written_out
+from .traced_text import TracedText, is_text, join_texts, percent_text, written_out
 from .vectorize import vectorized
 
 _PLAIN_NEW: Any = object.__new__
@@ -134,7 +134,7 @@ def _compared(left: Any, symbol: str, right: Any) -> Any:
 
 
 class Tried(threading.local):
-    """How many loops around are tried as loops of the IR, and are a sequence of iterations if that fails."""
+    """The number of enclosing loops that are tried as loops of the IR, and unrolled if that fails."""
 
     loops = 0
 
@@ -147,7 +147,7 @@ _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": ope
 def matches(value: Any, pattern: Any) -> Any:
     """Compare the subject of a `match` with a pattern.
 
-    In a loop that need not stay one, a pattern that depends on the iteration is left to Python: iterations that differ are no loop.
+    In a loop that may be unrolled, a pattern that depends on the iteration is left to Python: it makes the iterations differ.
     """
     if tried.loops and is_traced(value):
         raise TraceError("match on a value of the iteration").at(user_location())
@@ -206,7 +206,7 @@ def callee(function: Any) -> Any:
     if isinstance(function, np.vectorize):
         return vectorized(function)
     if isinstance(function, MethodType) and getattr(function, "__name__", None) == "dot" and is_sparse(function.__self__):
-        return partial(operator.matmul, function.__self__)  # not all of SciPy's sparse arrays leave it to the other operand
+        return partial(operator.matmul, function.__self__)  # not all of SciPy's sparse arrays return NotImplemented for the other operand
     if is_numpy(function):
         return array_like(function)
     if isinstance(function, BuiltinFunctionType | type | Operand):
@@ -249,7 +249,7 @@ def text(*parts: Any) -> str:
     """Build an f-string from constant parts and values with their conversion and format."""
     if not any(isinstance(part, tuple) and is_text(part[0]) for part in parts):
         return "".join(part if isinstance(part, str) else written_out(*part) for part in parts)
-    return glued([part[0] if isinstance(part, tuple) and isinstance(part[0], TracedText) else TracedText([part]) for part in parts])
+    return join_texts([part[0] if isinstance(part, tuple) and isinstance(part[0], TracedText) else TracedText([part]) for part in parts])
 
 
 # ---- assertions and exceptions
@@ -267,10 +267,10 @@ def assert_stmt(test: Any, message: Callable[[], Any] | None = None) -> None:
             raise AssertionError(*(() if message is None else (message(),)))
         return
     explained = "assertion failed" if message is None else message()
-    complain(explained, "", predicate(test, "`assert`"))
+    fail_unless(explained, "", predicate(test, "`assert`"))
 
 
-def complain(explained: Any, raises: str, condition: Operand, before: str = "") -> None:
+def fail_unless(explained: Any, raises: str, condition: Operand, before: str = "") -> None:
     """Fail at run time unless the condition holds, with a text; numbers of an f-string are those of the run."""
     if not isinstance(explained, TracedText):
         perform(Assert(f"{before}{explained}", raises), condition)
@@ -306,12 +306,12 @@ def raising() -> Iterator[None]:
             ).at(raised_at(error.__traceback__)) from None
         if how == "caught":
             raise TraceError(
-                f"a traced branch raises {type(error).__name__} inside of `try`: whether it does is only known when the function runs, and "
-                "nothing can catch it there; write the handler's work in the branch"
+                f"a traced branch raises {type(error).__name__} inside `try`: whether it does is only known when the function runs, and "
+                "nothing can catch it there; move the code of the handler into the branch"
             ).at(raised_at(error.__traceback__)) from error
         built_in = next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
         explained = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], TracedText) else error
-        complain(explained, built_in, Literal(False, TensorType(BOOL)), f"{type(error).__name__}: ")
+        fail_unless(explained, built_in, Literal(False, TensorType(BOOL)), f"{type(error).__name__}: ")
         trace.stmts[-1] = trace.stmts[-1].replace(location=raised_at(error.__traceback__))
         trace.dead_end = True
 
@@ -352,7 +352,7 @@ def is_numeric(x: Any) -> bool:
 
 
 class Augmented:
-    """`x += value` on a variable: Python's operator in place, and the one that it stands for."""
+    """`x += value` on a variable: the in-place operator, and the binary operator that it falls back to."""
 
     __slots__ = ("python", "plain")
 
@@ -388,7 +388,7 @@ class Augmented:
 
 
 def storable(x: Any, value: Any) -> Any:
-    """Return a constant as NumPy's array if x is one, which can hold it; all else as it is."""
+    """Return a constant as a NumPy array if x is a NumPy array, which can hold it; anything else unchanged."""
     return value.numpy() if isinstance(value, Splat) and isinstance(x, np.ndarray) else value
 
 
@@ -474,8 +474,8 @@ def check_others(x: Any, others: Sequence[Callable[[], Any]], kind: type = objec
         if share(x, other, kind):
             name = thunk.__code__.co_freevars[0]
             raise TraceError(
-                f"this write would also change `{name}`, which holds the same array, or a view on it, and is read later; a traced function "
-                "gives the variable that it writes to its own array: write to that one only, or make a copy first, with .copy()"
+                f"this write would also change `{name}`, which holds the same array, or a view of it, and is read later; a traced function "
+                "gives the variable that is written its own array: use only that variable afterwards, or copy the array first, with .copy()"
             ).at(user_location())
 
 

@@ -40,8 +40,8 @@ class Named(NamedTuple):
     place: Assignable
 
 
-class Thing:
-    """A mutable object. `holders` are the places that refer to it; it is `fixed` if anything else does, too."""
+class MutableObject:
+    """A mutable object. `holders` are the places that refer to it; it is `fixed` if it is also referred to from elsewhere."""
 
     def __init__(self, path: str, value: Any) -> None:
         self.path = path
@@ -134,7 +134,7 @@ class Heap:
     """The current state of everything that some functions can reach."""
 
     def __init__(self, functions: Iterable[Callable[..., Any]], always: Iterable[Any] = ()) -> None:
-        self.things: dict[int, Thing | Position] = {}
+        self.tracked: dict[int, MutableObject | Position] = {}
         self.objects: list[tuple[str, Any, set[str]]] = []  # instances of users' classes, with their attribute names
         self.bindings: list[Bindings] = []
         self.seen: dict[Any, Any] = {}  # by id; the objects are kept alive, so that ids stay unique
@@ -149,10 +149,10 @@ class Heap:
 
     def walk_structure(self, value: Any) -> None:
         """Visit the containers nested in a value that is always tracked: all of them, without limit."""
-        if isinstance(value, ATOMS) or value is UNDEFINED or id(value) in self.things:
+        if isinstance(value, ATOMS) or value is UNDEFINED or id(value) in self.tracked:
             return
         if isinstance(value, np.ndarray | set | TracedList | list | dict | deque):
-            self.things[id(value)] = Thing("", value)
+            self.tracked[id(value)] = MutableObject("", value)
         if isinstance(value, list | tuple | dict | deque):
             for inner in items_of(value):
                 self.walk_structure(inner)
@@ -168,13 +168,13 @@ class Heap:
             self.hold(id(value), path, holder)
 
     def hold(self, key: int, path: str, holder: Named | None) -> None:
-        thing = self.things.get(key)
-        if isinstance(thing, Thing):
-            thing.path = thing.path or path
+        obj = self.tracked.get(key)
+        if isinstance(obj, MutableObject):
+            obj.path = obj.path or path
             if holder is None:
-                thing.fixed = True
-            elif all(holder.place.key != known.place.key for known in thing.holders):
-                thing.holders.append(holder)
+                obj.fixed = True
+            elif all(holder.place.key != known.place.key for known in obj.holders):
+                obj.holders.append(holder)
 
     def visit(self, path: str, value: Any) -> None:
         match value:
@@ -191,14 +191,14 @@ class Heap:
             case tuple():
                 self.inside(path, ((f"[{i}]", x) for i, x in enumerate(value)))
             case TracedList() | set() | np.ndarray() | list() | deque() | dict() | bytearray():
-                if id(value) not in self.things:
-                    self.things[id(value)] = Thing(path, value)
+                if id(value) not in self.tracked:
+                    self.tracked[id(value)] = MutableObject(path, value)
                 if isinstance(value, dict):
                     self.inside(path, ((f"[{k!r}]" if isinstance(k, str | int) else "[...]", x) for k, x in value.items()))
                 elif isinstance(value, list | deque):
                     self.inside(path, ((f"[{i}]", x) for i, x in enumerate(items_of(value))))
             case _ if hasattr(type(value), "__next__") and is_library(type(value).__module__):
-                self.things[id(value)] = Position(path, value)
+                self.tracked[id(value)] = Position(path, value)
                 self.inside(path, (("", x) for x in get_referents(value)))  # what `zip`, `map` and generators iterate over
             case _:
                 self.instance(path, value)
@@ -234,9 +234,9 @@ class Heap:
         for name in names:
             self.seen[id(namespace), name] = None
         self.bind([*named, *(Named(name, Global(namespace, name)) for name in names)])
-        if "globals" in names and id(namespace) not in self.things:  # may be written to under any name
-            self.things[id(namespace)] = Thing("globals()", namespace)
-            self.things[id(namespace)].fixed = True
+        if "globals" in names and id(namespace) not in self.tracked:  # may be written to under any name
+            self.tracked[id(namespace)] = MutableObject("globals()", namespace)
+            self.tracked[id(namespace)].fixed = True
         self.inside(path, (("", x) for x in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())))
 
     def bind(self, named: Sequence[Named]) -> None:
@@ -248,15 +248,15 @@ class Heap:
 
     # ---- comparison
 
-    def changed(self) -> list[Thing | Position]:
-        return [thing for thing in self.things.values() if thing.changed()]
+    def changed(self) -> list[MutableObject | Position]:
+        return [obj for obj in self.tracked.values() if obj.changed()]
 
     def restore(self) -> None:
         """Undo all changes; raise an error if one cannot be undone."""
-        for thing in self.changed():
-            if isinstance(thing, Position):
-                raise not_followed(thing.path, thing.value)
-            thing.restore()
+        for obj in self.changed():
+            if isinstance(obj, Position):
+                raise not_followed(obj.path, obj.value)
+            obj.restore()
         self.rebound(set())
 
     def rebound(self, known: set[Any]) -> list[Named]:
@@ -279,7 +279,7 @@ class Heap:
 
 
 def is_made(value: Any) -> bool:
-    """Whether this is an object created once, at the first call, such as a layer: its creator will find it there, in any branch."""
+    """Whether this is an object created once, at the first call, such as a layer: later calls find it, whichever branch created it."""
     if kind_of(value) is not None and not isinstance(value, Operand):
         return False
     return not isinstance(value, str | list | dict | set | tuple | np.ndarray | TracedList) and not is_plain_operand(value)

@@ -111,7 +111,7 @@ def make_range(bounds: tuple[Any, ...], rolled: bool, checkpoint: str | int = "n
 
 
 def symbolic_range(bounds: tuple[Any, ...], rolled: bool, checkpoint: str | int) -> Items:
-    """A range whose length is a size that is known when the program runs."""
+    """Return a range whose length is a size that is known only when the program runs."""
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     if step == 0:
         raise ValueError("range() arg 3 must not be zero")

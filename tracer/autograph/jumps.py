@@ -1,4 +1,4 @@
-"""`break`, `continue` and early `return` turned into flags and branches, so that every block has one way out.
+"""`break`, `continue` and early `return` turned into flags and branches, so that every block has a single exit.
 
 What follows a branch that always jumps moves into the other branch; only after a more deeply nested jump is it guarded by a flag:
 
@@ -156,7 +156,7 @@ class Jumps:
                 cases = [opened(case, self.fresh) for case in given]
                 if all(case.guard is None for case in cases):
                     return None
-                if repeats(cases) > GUARDS:  # what compares stays a guard
+                if repeats(cases) > GUARDS:  # comparisons stay guards
                     return None if cases == given else [placed(ast.Match(subject, cases), stmt)]
                 name = self.fresh("subject")
                 return [placed(ast.Assign([store(name)], subject), subject), without_guards(name, cases, stmt)]
@@ -290,7 +290,7 @@ def may_bind(node: ast.expr) -> bool:
 
 
 def parted(node: ast.BoolOp) -> tuple[ast.expr, ast.expr]:
-    """The first operand, and what the others are together."""
+    """Split `a and b and c` into the first operand and the rest, as one expression."""
     first, *rest = node.values
     return first, rest[0] if len(rest) == 1 else placed(ast.BoolOp(node.op, rest), node)
 

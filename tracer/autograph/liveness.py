@@ -1,4 +1,4 @@
-"""Which variables are read after a statement: what a traced branch or loop must return.
+"""Which variables are read after a statement: these are the results of a traced branch or loop.
 
 Runs on bodies without jumps (after `jumps`): every block then has one entry and one exit. Reading the name of a local function counts as
 reading its free variables.
@@ -84,20 +84,22 @@ class Liveness:
         return self.expression(stmt, after)
 
     def attempt(self, stmt: ast.Try, after: Names) -> Names:
-        """An exception may leave the body anywhere: what handlers and `finally` read stays live throughout it."""
+        """Handle `try`. An exception may leave the body anywhere: names that handlers and `finally` read stay live throughout it."""
         outer = self.caught
         last = self.block(stmt.finalbody, after)
-        self.caught = outer | self.block(stmt.finalbody, frozenset())  # an exception that is not caught goes on after it
+        self.caught = outer | self.block(stmt.finalbody, frozenset())  # an exception that is not caught propagates after it
         handlers = [self.handler(h, last) for h in stmt.handlers]
         done = self.block(stmt.orelse, last)
         self.caught = self.caught.union(*handlers)
         entered = self.block(stmt.body, done)
         self.caught = outer
-        last = self.block(stmt.finalbody, after)  # again: `of` is to be that of the way on
+        last = self.block(stmt.finalbody, after)  # again, so that `of` has the liveness of the normal exit
         return entered
 
     def managed(self, stmt: ast.With, after: Names) -> Names:
-        """`suppress` goes on after the block, wherever it raised. So may others, but rarely: they are taken not to, and checked to be."""
+        """Handle `with`. After `suppress`, the program continues after the block, wherever it raised. Other context managers rarely
+        suppress: they are assumed not to, and checked at run time (`NotSuppressing`).
+        """
         outer = self.caught
         self.caught |= after
         inside = self.block(stmt.body, after)
@@ -138,7 +140,7 @@ class Liveness:
         return (trip | stop if self.runs(stmt.iter) else head) | self.reads(Usage.of(stmt.iter))
 
     def runs(self, iterable: ast.expr) -> bool:
-        """Whether a loop is certain to have an iteration, as over `range(3)`: what its body binds is not needed before it."""
+        """Whether a loop is certain to have an iteration, as over `range(3)`: names that its body binds need no value before it."""
         match iterable:
             case ast.Call(func=ast.Name("range"), args=[ast.Constant(int(count))], keywords=[]):
                 return count > 0 and "range" not in self.own
@@ -146,7 +148,7 @@ class Liveness:
 
 
 def suppresses(manager: ast.expr) -> bool:
-    """Whether a context manager is `contextlib.suppress`, after which the program goes on wherever its body raised."""
+    """Whether a context manager is `contextlib.suppress`, after which the program continues wherever its body raised."""
     match manager:
         case ast.Call(func=ast.Name(name) | ast.Attribute(attr=name)):
             return name == "suppress"

@@ -1,4 +1,4 @@
-"""Context managers in traced programs: one that suppresses an exception, where the rewriting relies on that it does not."""
+"""Context managers in traced programs: an error for one that suppresses an exception where the rewriting relies on it not to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def not_suppressing(manager: Any, names: str) -> NotSuppressing:
 
 
 class NotSuppressing:
-    """A context manager that must let exceptions pass: after it, the names would have other values than Python gives them."""
+    """Wraps a context manager that must not suppress exceptions: after it, `names` would have other values than in Python."""
 
     def __init__(self, manager: Any, names: str) -> None:
         self.manager = manager

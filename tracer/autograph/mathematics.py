@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 
 def scalar(x: Any) -> Operand:
-    """Return an argument as `math` takes it: as a float of Python."""
+    """Return an argument as `math` takes it: as a Python float."""
     operand = as_operand(x)
     if operand.type.size != 1 or operand.type.is_complex:
         raise TypeError(f"a function of math takes a number, not {operand.type}; use the one of NumPy")
@@ -31,7 +31,7 @@ def is_finite(x: Operand) -> Operand:
 
 
 def checked(name: str, out: Operand, *args: Operand) -> Operand:
-    """Check a result where `math` raises: it is NaN though no argument is, or infinite though all of them are finite."""
+    """Check a result as `math` does: it raises if a result is NaN although no argument is, or infinite although all are finite."""
     fine = is_finite(out)
     for x in args:
         is_nan = ops.not_equal(x, x)
@@ -74,7 +74,7 @@ def logarithm(x: Operand, base: Operand | None = None) -> Operand:
 
 
 def special(name: str) -> Function:
-    return lambda x: getattr(import_module("adjit.tracer.surface.special"), name)(x)  # loaded when it is used: it is large
+    return lambda x: getattr(import_module("adjit.tracer.surface.special"), name)(x)  # imported on first use, since it is large
 
 
 def close(a: Operand, b: Operand, *, rel_tol: float = 1e-9, abs_tol: float = 0.0) -> Operand:

@@ -101,7 +101,7 @@ def while_stmt(
         if is_traced(holds):
             tested.undo()
             loop.every.write(before)
-            # the previous iteration is certain, since its condition was known while tracing: the loop may start there
+            # the previous iteration certainly runs, since its condition was known while tracing: the loop may start there
             if trips == 1 and roll:
                 if loop.attempt(lambda: build(True), start, first):
                     return

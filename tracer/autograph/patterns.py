@@ -1,4 +1,4 @@
-"""`match` statements whose cases may depend on traced values: what compares becomes a guard, and guards become `if` statements.
+"""`match` statements whose cases may depend on traced values: comparisons become guards, and guards become `if` statements.
 
 match n, v:                match n, v:                     match n, v:
     case 2, w:         ->      case m, w if m == 2:    ->      case m, w:
@@ -14,7 +14,7 @@ from copy import deepcopy
 
 from .placing import load, placed
 
-NUMBERS = ("int", "float", "bool", "complex")  # a traced number stands for one of these
+NUMBERS = ("int", "float", "bool", "complex")  # classes that a traced number may represent
 GUARDS = 6  # maximum number of guards of cases that may fail to match otherwise: each repeats the following cases
 
 
@@ -30,7 +30,7 @@ def opened(case: ast.match_case, fresh: Callable[[str], str]) -> ast.match_case:
 
 
 class Matches(ast.Compare):
-    """A comparison that a pattern made."""
+    """A comparison that was a pattern."""
 
 
 class Opening:
@@ -69,7 +69,7 @@ class Opening:
 
 
 def decides(pattern: ast.pattern) -> bool:
-    """Whether the pattern only compares, with something that a traced value may equal."""
+    """Whether the pattern only compares, with a value that a traced value may equal."""
     match pattern:
         case ast.MatchValue(value=ast.Constant(value=str() | bytes())):
             return False

@@ -79,7 +79,7 @@ class Attribute(NamedTuple):
     def read(self) -> Any:
         if self.object is UNDEFINED or self.is_computed():
             return UNDEFINED
-        if isinstance(self.object, type):  # the raw attribute, not bound to the class
+        if isinstance(self.object, type):  # return the raw attribute, not bound to the class
             return vars(self.object).get(self.name, UNDEFINED)
         return getattr(self.object, self.name, UNDEFINED)
 
@@ -143,7 +143,7 @@ def not_followed(path: str, value: Any) -> TraceError:
     return TraceError(
         f"{described(path)} ({type(value).__name__}) changes in a traced branch or loop, in a way that a compiled function cannot "
         "follow: whether and how often this happens is known only when the function runs; change a variable of the function instead, or "
-        "return what is new"
+        "return the new value"
     ).at(user_location())
 
 

@@ -161,7 +161,7 @@ class FunctionRewriter:
         return [self.expressions.visit(stmt)]
 
     def guard(self, case: ast.match_case) -> ast.expr | None:
-        """Rewrite a guard that stays one. It reads names of the pattern: functions for it cannot be defined before the statement."""
+        """Rewrite a guard that stays a guard. It reads names of the pattern, so functions for it cannot be defined before the statement."""
         before, self.hoists = self.hoists, False
         try:
             return self.expression(case.guard) if case.guard is not None else None
@@ -181,7 +181,7 @@ class FunctionRewriter:
         returns = [name for name, leaves in zip(("then", "else"), self.returns.get(stmt, ()), strict=False) if leaves]
         if len(returns) == 1 and changed & after & self.rebound:
             keyword(call, "returns", ast.Constant(returns[0]))
-        self.tell(call, usage, changed & after & self.ending, aliases)
+        self.add_hidden_names(call, usage, changed & after & self.ending, aliases)
         return [then, other, call]
 
     def while_(self, stmt: ast.While) -> list[ast.stmt]:
@@ -224,13 +224,15 @@ class FunctionRewriter:
             keyword(call, "inner", self.whole.names(inner))
         if isinstance(stmt, ast.For) and stmt in self.stops and isinstance(stmt.iter, ast.Name | ast.Attribute | ast.Subscript):
             keyword(call, "held", ast.Constant(True))
-        self.tell(call, usage, (carried | fresh) & (self.ending | self.ends.get(stmt, set())), self.aliases(usage, stmt, changed))
+        self.add_hidden_names(
+            call, usage, (carried | fresh) & (self.ending | self.ends.get(stmt, set())), self.aliases(usage, stmt, changed)
+        )
         return call
 
-    def tell(self, call: ast.Expr, usage: Usage, optional: set[str], aliases: set[str]) -> None:
+    def add_hidden_names(self, call: ast.Expr, usage: Usage, optional: set[str], aliases: set[str]) -> None:
         """Add to the call the unmodified parameters that the statement appends to, and the names that may have no value yet.
 
-        `aliases` are variables that may hold what the statement changes in place.
+        `aliases` are variables that may hold an object that the statement changes in place.
         """
         arguments = (usage.appends & self.arguments) - self.rebound
         for name, variables in (("arguments", arguments), ("optional", optional), ("aliases", aliases)):
@@ -288,10 +290,10 @@ class FunctionRewriter:
         call = self.operator(operator, args, stmt)
         if name in self.arguments and name not in self.rebound:
             call.keywords.append(placed(ast.keyword("argument", ast.Constant(name)), stmt))
-        self.tell_others(call, name, stmt)
+        self.add_aliases(call, name, stmt)
         return placed(ast.Assign([store(name)], call), stmt)
 
-    def tell_others(self, call: ast.Call, name: str, stmt: ast.stmt) -> None:
+    def add_aliases(self, call: ast.Call, name: str, stmt: ast.stmt) -> None:
         """Add to the call the other variables that may hold the same array and are read later."""
         later = self.live.of[stmt].after if stmt in self.live.of else frozenset()
         others = later & self.locals & self.related.get(name, set()) - {name}
@@ -307,7 +309,7 @@ class FunctionRewriter:
                 update = self.operator(operator, [load(name), value], stmt)
                 if name in self.arguments and name not in self.assigned:
                     update.keywords.append(placed(ast.keyword("argument", ast.Constant(name)), stmt))
-                self.tell_others(update, name, stmt)
+                self.add_aliases(update, name, stmt)
                 return placed(ast.Assign([store(name)], update), stmt)
             case ast.Subscript(value=ast.Name(id=name)) if name in self.locals:
                 args = [load(name), subscript(self.expression(stmt.target.slice)), self.ag(operator, stmt), value]
@@ -317,7 +319,7 @@ class FunctionRewriter:
     # ---- new nodes
 
     def changed(self, usage: Usage) -> set[str]:
-        """Return what a piece of the function may change: variables, globals, and attributes of objects that existed before."""
+        """Return the names that a piece of the function may change: variables, globals, and attributes of objects that existed before."""
         names = usage.binds & (self.variables | self.globals) | usage.changes
         return names | {path for path in usage.attributes if path.partition(".")[0] not in usage.binds}
 
@@ -327,7 +329,7 @@ class FunctionRewriter:
         return (found & self.locals & self.live.of[stmt].after) - changed
 
     def lasting(self, usage: Usage) -> set[str]:
-        """Return what is visible outside even if the function does not read it again: globals, attributes, objects changed in place."""
+        """Return the names whose changes are visible outside: globals, attributes, and variables with objects changed in place."""
         return (usage.changes - usage.binds) | usage.attributes | self.globals
 
     def new_function(self, base: str, args: list[str], changed: set[str], body: list[ast.stmt], at: ast.AST) -> ast.FunctionDef:
@@ -352,7 +354,7 @@ class FunctionRewriter:
         return placed(ast.Lambda(nothing, self.expression(node)), node)
 
     def ag(self, name: str, at: ast.AST) -> ast.expr:
-        """Return an operator located at the first line of what it replaces: a traceback marks the line where a method's name ends."""
+        """Return an operator located at the first line of the code it replaces: a traceback marks the line where a method's name ends."""
         out: ast.Attribute = placed(ast.Attribute(load(AG), name, ast.Load()), at)
         out.end_lineno, out.end_col_offset = out.lineno, out.col_offset
         return out

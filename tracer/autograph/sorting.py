@@ -1,6 +1,6 @@
 """`sorted` and `list.sort` by keys that are known only when the function runs.
 
-The list keeps its length, and its items are rows of arrays, gathered in the order of the keys: derivatives go back to where they were.
+The list keeps its length, and its items are rows of arrays, gathered in the order of the keys: derivatives go to their original positions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def sort(items: list[Any], *, key: Callable[[Any], Any] | None = None, reverse: 
 
 
 def _order(keys: Sequence[Any], descending: bool) -> Operand:
-    """The positions of the items, by their keys: numbers, or tuples of numbers, of which the first ones count most."""
+    """Return the positions of the items sorted by their keys: numbers, or tuples of numbers, compared from the first one on."""
     flat = [flatten(key) for key in keys]
     tree = flat[0][1]
     if any(not other.same(tree) for _, other in flat) or any(to_operand(leaf).ndim for leaves, _ in flat for leaf in leaves):

@@ -22,7 +22,7 @@ CHANGED = "its source has changed since it was imported: import it again (import
 
 
 class NoSource(Exception):
-    """Why a function cannot be converted; the message ends in what to do about it."""
+    """Raised if a function cannot be converted; the message gives the reason and ends with what to do."""
 
 
 def lines_of(function: FunctionType) -> list[str]:
@@ -136,8 +136,8 @@ def is_edited(filename: str) -> bool:
 
 
 def same_program(a: CodeType, b: CodeType) -> bool:
-    """Whether two code objects do the same, wherever they are: how a method is looked up depends on the rest of the file."""
-    ours, theirs = deeds(a), deeds(b)
+    """Whether two code objects do the same, wherever they are. The way a method is looked up is ignored, as it depends on the file."""
+    ours, theirs = instructions(a), instructions(b)
     if len(ours) != len(theirs):
         return False
     for (what, x), (other, y) in zip(ours, theirs, strict=True):
@@ -147,8 +147,8 @@ def same_program(a: CodeType, b: CodeType) -> bool:
     return True
 
 
-def deeds(code: CodeType) -> list[tuple[str, Any]]:
-    """Return what the instructions do: their names, constants and operators, and where they branch."""
+def instructions(code: CodeType) -> list[tuple[str, Any]]:
+    """Return the instructions: their names, constants and operators, and branch targets."""
     import dis  # noqa: PLC0415 - slow to import, and few files are edited while they run
 
     out: list[tuple[str, Any]] = []

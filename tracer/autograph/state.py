@@ -19,7 +19,7 @@ from ..pytree import find_node_type
 from ..regions import UNDEFINED, RegionOutput
 from ..sharing import double
 from ..trace import current_trace
-from .heap import Heap, Named, Position, Thing, items_of
+from .heap import Heap, MutableObject, Named, Position, items_of
 from .places import Assignable, Attribute, CellVariable, Global, not_followed, put_back
 from .rewrite import RESULT
 
@@ -29,7 +29,7 @@ Names: TypeAlias = tuple[str, ...]
 class State:
     """Places of the user's program whose values a statement may change: variables, globals, attributes of objects.
 
-    `more` are places that are not visible in the statement, found by tracing it once.
+    `more` are places that do not appear in the statement, found by tracing it once.
     """
 
     def __init__(self, functions: Sequence[Callable[..., Any]], names: Names, more: Sequence[Named] = ()) -> None:
@@ -83,7 +83,7 @@ class Snapshot:
     @property
     def reversible(self) -> bool:
         """Whether everything that the functions reach can be restored: iterators cannot."""
-        return not any(isinstance(thing, Position) for thing in self.heap.things.values())
+        return not any(isinstance(obj, Position) for obj in self.heap.tracked.values())
 
 
 class Watch:
@@ -102,25 +102,25 @@ class Watch:
         # in a loop the variables hold other objects than before: a change of the old ones must come from another reference
         self.covered = {id(x) for value in self.values for x in containers(value)} if in_place else set()
         self.hidden: list[Named] = []
-        self.dirty: dict[int, Thing | Position] = {}
+        self.dirty: dict[int, MutableObject | Position] = {}
 
     def look(self) -> Copies:
         """Record the changes since the last call and undo them; return copies with the changed contents."""
         changed = self.heap.changed()
-        copies = Copies({id(thing.value) for thing in changed})
+        copies = Copies({id(obj.value) for obj in changed})
         copies.take(self.state.read())
-        for thing in changed:
-            self.dirty[id(thing.value)] = thing
-        found = [named for thing in changed for named in self.uncovered(thing)]
-        for thing in changed:
-            thing.restore()
+        for obj in changed:
+            self.dirty[id(obj.value)] = obj
+        found = [named for obj in changed for named in self.uncovered(obj)]
+        for obj in changed:
+            obj.restore()
         self.note(found + self.heap.rebound(self.known))
         return copies
 
-    def uncovered(self, thing: Thing | Position) -> list[Named]:
-        if id(thing.value) in self.covered and isinstance(thing, Thing):
-            return [holder for holder in thing.holders if holder.place.key not in self.known]
-        return [named for named in thing.places() if named.place.key not in self.known]
+    def uncovered(self, obj: MutableObject | Position) -> list[Named]:
+        if id(obj.value) in self.covered and isinstance(obj, MutableObject):
+            return [holder for holder in obj.holders if holder.place.key not in self.known]
+        return [named for named in obj.places() if named.place.key not in self.known]
 
     def note(self, found: Iterable[Named]) -> None:
         keys = {named.place.key for named in self.hidden}
@@ -131,9 +131,9 @@ class Watch:
 
     def settled(self, before: Any, value: Any) -> None:
         """Raise an error if a new object replaces one that others refer to, since they would not see it."""
-        thing = self.heap.things.get(id(before))
-        if value is not before and isinstance(thing, Thing) and thing.fixed and id(before) in self.dirty:
-            raise not_followed(thing.path, before)
+        obj = self.heap.tracked.get(id(before))
+        if value is not before and isinstance(obj, MutableObject) and obj.fixed and id(before) in self.dirty:
+            raise not_followed(obj.path, before)
 
 
 class Copies:
@@ -244,7 +244,7 @@ def common(copy: Any, original: Any) -> Iterable[tuple[Any, Any, Any]]:
 
 
 def check_arguments(arguments: Names, names: Names, before: Sequence[Any], after: Sequence[Any]) -> None:
-    """Raise an error if an argument list grew: it is a new object then, which a caller that holds the old one does not see."""
+    """Raise an error if an argument list grew: the new list is another object, and the caller still has the old one."""
     for name, old, new in zip(names, before, after):
         if name in arguments and isinstance(old, list) and isinstance(new, TracedList):
             raise TraceError(

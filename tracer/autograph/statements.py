@@ -17,7 +17,7 @@ from ..regions import UNDEFINED, Attempt, RegionOutput, Wording
 from ..sharing import doubles
 from ..trace import Trace, current_trace
 from . import expressions
-from .heap import Named, Thing
+from .heap import MutableObject, Named
 from .places import not_followed
 from .state import (
     Copies,
@@ -82,10 +82,10 @@ class TracedBranches:
             sides = [copies.values[i] for copies in self.left]
             out[i] = keep_identity(self.before[i], sides, lambda x: origins.get(id(x), x), value)
             self.watch.settled(self.before[i], out[i])
-        for thing in self.watch.dirty.values():
-            if isinstance(thing, Thing) and isinstance(thing.before, ArrayContents) and not thing.changed():
+        for obj in self.watch.dirty.values():
+            if isinstance(obj, MutableObject) and isinstance(obj.before, ArrayContents) and not obj.changed():
                 # the changed array is a new one, which only these variables have
-                self.trace.overwritten.outdate(thing.value, [x for value in out for x in flatten(value)[0]], user_location())
+                self.trace.overwritten.outdate(obj.value, [x for value in out for x in flatten(value)[0]], user_location())
         held = {id(x) for value in out for x in containers(value)}
         for key in doubles().keys() - self.doubles - held:
             del doubles()[key]  # the arrays themselves are still in their places
@@ -107,7 +107,7 @@ class LoopState:
         self.optional = optional
         self.scratch = scratch
         self.names = carried + fresh
-        self.more: list[Named] = []  # what the body changes invisibly, and other names for it
+        self.more: list[Named] = []  # objects that the body changes through other references, and other names for them
         self.apart: set[tuple[int, int]] = set()  # variables that hold one object before the loop, but not after each iteration
         self.entries = [entry(name, fresh=name in fresh, optional=name in optional, inner=name in inner) for name in self.names]
         self.flag = State((body,), (stop,)) if stop else None
@@ -180,7 +180,7 @@ class LoopState:
 
 
 class TracedLoop:
-    """The tracing of one loop, whose body is traced on values that represent those of any iteration."""
+    """The tracing of one loop. Its body is traced on values that represent those of any iteration."""
 
     def __init__(self, loop: LoopState, step: Callable[[Any], None]) -> None:
         self.loop = loop
@@ -189,11 +189,11 @@ class TracedLoop:
         self.values = loop.state.read()
         self.watch = Watch((loop.body,), loop.state, loop.every, in_place=False)
         self.shared = loop.shared(self.values)
-        self.tangled = tangled([None if i in self.shared else value for i, value in enumerate(self.values)])
+        self.shared_ids = shared_containers([None if i in self.shared else value for i, value in enumerate(self.values)])
         self.parted: set[tuple[int, int]] = set()
         self.start = [own(value) if isinstance(value, list | dict | deque | TracedList) else value for value in self.values]
         self.given: list[Any] = []
-        self.knots: list[Knots | None] = []
+        self.shared_parts: list[SharedContainers | None] = []
         self.left: list[Any] = []
         self.touched: set[int] = set()  # variables whose objects an iteration changed in place
 
@@ -204,9 +204,9 @@ class TracedLoop:
         given = [UNDEFINED if e.optional else own(value) for e, value in zip(loop.entries, values, strict=True)]
         for i, other in self.shared.items():
             given[i] = given[other]
-        held = [Thing("", x) if isinstance(x, list | dict | deque | TracedList) else None for x in given]
-        self.knots = [
-            None if i in self.shared else Knots(e.name, x, self.values[i], self.tangled)
+        held = [MutableObject("", x) if isinstance(x, list | dict | deque | TracedList) else None for x in given]
+        self.shared_parts = [
+            None if i in self.shared else SharedContainers(e.name, x, self.values[i], self.shared_ids)
             for i, (e, x) in enumerate(zip(loop.entries, given, strict=True))
         ]
         loop.state.write(given)
@@ -217,14 +217,14 @@ class TracedLoop:
         except BaseException:
             self.watch.heap.restore()
             raise
-        for i, knots in enumerate(self.knots):
-            if knots is not None and knots.changed():
+        for i, found in enumerate(self.shared_parts):
+            if found is not None and found.changed():
                 raise not_followed(loop.entries[i].name, self.values[i])
-        self.touched |= {i for i, thing in enumerate(held) if thing is not None and thing.changed()}
+        self.touched |= {i for i, obj in enumerate(held) if obj is not None and obj.changed()}
         self.given, self.left = given, self.watch.look().values
-        return self.handed_on(values)
+        return self.passed_on(values)
 
-    def handed_on(self, values: list[Any]) -> list[Any]:
+    def passed_on(self, values: list[Any]) -> list[Any]:
         """Return the values after an iteration. A variable that holds the same list as another is not carried: it gets that list again."""
         out = list(self.left)
         for i, other in self.shared.items():
@@ -245,62 +245,62 @@ class TracedLoop:
             before = self.values[i]
             origins = paired(self.given[i], before, {}) if self.given else {}
             origin = lambda x, known=origins: known.get(id(x), x)  # noqa: E731
-            knots = self.knots[i] if self.knots else None
-            if knots is not None:
-                value = knots.put_back(value, before, self.left[i], origin)
+            found = self.shared_parts[i] if self.shared_parts else None
+            if found is not None:
+                value = found.put_back(value, before, self.left[i], origin)
             out[i] = keep_identity(before, self.left[i : i + 1], origin, value)
             if i in self.touched:
                 self.check_held(i, out[i])
         self.loop.state.write(out)
 
     def check_held(self, i: int, value: Any) -> None:
-        """Check that no one else refers to the old list: iterations changed a copy, which the variable holds from now on."""
-        thing = self.watch.heap.things.get(id(self.values[i]))
+        """Check that nothing else refers to the old list: iterations changed a copy, which the variable holds from now on."""
+        obj = self.watch.heap.tracked.get(id(self.values[i]))
         known = self.loop.state.keys
-        if isinstance(thing, Thing) and (thing.fixed or any(h.place.key not in known for h in thing.holders)):
+        if isinstance(obj, MutableObject) and (obj.fixed or any(h.place.key not in known for h in obj.holders)):
             raise not_followed(self.loop.entries[i].name, self.values[i])
 
 
-def tangled(values: Sequence[Any]) -> set[int]:
+def shared_containers(values: Sequence[Any]) -> set[int]:
     """Return the ids of containers that occur in several places: an iteration gets a separate copy for each."""
     times = Counter(id(x) for value in values for x in containers(value))
     return {key for key, count in times.items() if count > 1}
 
 
-class Knots:
+class SharedContainers:
     """The containers in an iteration's copy of a variable that occur elsewhere too: a change would have to be seen there.
 
     Replacing one in a list or dict counts as a change: an array that is written to is replaced by a new one.
     """
 
-    def __init__(self, name: str, copy: Any, original: Any, tangled: set[int]) -> None:
+    def __init__(self, name: str, copy: Any, original: Any, shared_ids: set[int]) -> None:
         self.name = name
-        self.tangled = tangled
-        self.things: list[Thing] = []
+        self.shared_ids = shared_ids
+        self.tracked: list[MutableObject] = []
         self.places: list[tuple[Any, Any, Any]] = []  # a list or dict, an index or key, and what is there
-        if tangled:
+        if shared_ids:
             self.find(copy, original)
 
     def find(self, copy: Any, original: Any) -> None:
-        if id(original) in self.tangled:
-            self.things += [Thing("", x) for x in containers(copy)]
+        if id(original) in self.shared_ids:
+            self.tracked += [MutableObject("", x) for x in containers(copy)]
             return
         for key, inner, was in common(copy, original):
-            if id(was) in self.tangled:
+            if id(was) in self.shared_ids:
                 self.places.append((copy, key, inner))
             self.find(inner, was)
 
     def put_back(self, value: Any, original: Any, left: Any, origin: Callable[[Any], Any]) -> Any:
         """Return the result of the loop with the original containers, which it has not changed: others refer to them.
 
-        `left` is what an iteration leaves; `origin` returns the original of a copy.
+        `left` is the value at the end of an iteration; `origin` returns the original of a copy.
         """
-        if origin(left) is not original or not any(id(x) in self.tangled for x in containers(original) if x is not original):
+        if origin(left) is not original or not any(id(x) in self.shared_ids for x in containers(original) if x is not original):
             return value
         rows = list(common(value, original))
         if len(rows) != len(original):
             raise not_followed(self.name, original)
-        parts = {key: was if id(was) in self.tangled else self.put_back(inner, was, left[key], origin) for key, inner, was in rows}
+        parts = {key: was if id(was) in self.shared_ids else self.put_back(inner, was, left[key], origin) for key, inner, was in rows}
         if isinstance(value, tuple):
             return tuple(parts.values()) if type(value) is tuple else value
         for key, part in parts.items():
@@ -308,7 +308,7 @@ class Knots:
         return value
 
     def changed(self) -> bool:
-        return any(thing.changed() for thing in self.things) or any(at(holder, key) is not item for holder, key, item in self.places)
+        return any(obj.changed() for obj in self.tracked) or any(at(holder, key) is not item for holder, key, item in self.places)
 
 
 def at(holder: Any, key: Any) -> Any:

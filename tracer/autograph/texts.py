@@ -1,4 +1,4 @@
-"""Sources of functions that are in no file: the command line, standard input, the history of the prompt, variables.
+"""Sources of functions that are not in a file: the command line, standard input, the history of the prompt, variables.
 
 None of these is certain to be the source of the given function: the caller must compare the compiled code.
 """
@@ -43,7 +43,7 @@ def whole_input(mark: str) -> Iterator[list[str]]:
 
 
 def typed(code: CodeType, mark: str) -> Iterator[list[str]]:
-    """Yield what was typed at the prompt, as far as `readline` remembers: the lines of each statement count from 1."""
+    """Yield the input at the prompt, as far as `readline` stores it: the lines of each statement count from 1."""
     readline = sys.modules.get("readline")
     if readline is None:
         return

@@ -19,7 +19,7 @@ PERCENT = re.compile(r"%(?:%|([-+ #0]*[0-9]*(?:\.[0-9]+)?)([diufeEgGFsra]))")
 
 
 class TracedText(str):
-    """Text with traced values. Printed, or in an error, it shows those of the run; a program cannot decide by it, or return it."""
+    """Text with traced values. Printed, or in an error, it shows those of the run; it cannot be a condition or a result."""
 
     template: str
     operands: list[Operand]
@@ -37,20 +37,20 @@ class TracedText(str):
         return out
 
     def __add__(self, other: str) -> TracedText:
-        return glued([self, other])
+        return join_texts([self, other])
 
     def __radd__(self, other: str) -> TracedText:
-        return glued([other, self])
+        return join_texts([other, self])
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """Raise an error where the text itself is needed."""
         raise TraceError(
             "text of a traced value is known only when the function runs: it can be printed, and be the message of an error; return the "
-            "value itself, and format what comes out"
+            "value itself, and format the result"
         ).at(self.made)
 
     def with_numbers(self, most: int) -> tuple[str, list[Operand]]:
-        """A template with at most that many real numbers, and these numbers; arrays, and what is left, appear by their type."""
+        """Return a template with at most `most` real numbers, and these numbers; arrays and further numbers are shown by their type."""
         from string import Formatter  # noqa: PLC0415 - compiles a regular expression
 
         template, left = "", list(self.operands)
@@ -91,8 +91,8 @@ def braced(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def glued(texts: Sequence[str]) -> TracedText:
-    """Texts one after the other."""
+def join_texts(texts: Sequence[str]) -> TracedText:
+    """Return the concatenation of texts."""
     out = str.__new__(TracedText, "".join(str.__str__(t) for t in texts))
     out.made = user_location()
     out.operands = [x for t in texts if isinstance(t, TracedText) for x in t.operands]
@@ -130,7 +130,7 @@ def join_method(separator: str, items: Iterable[Any], /) -> Any:
     texts = list(items)
     if not any(isinstance(t, TracedText) for t in (separator, *texts)):
         return separator.join(texts)
-    return glued([part for t in texts for part in (separator, t)][1:])
+    return join_texts([part for t in texts for part in (separator, t)][1:])
 
 
 def percent_text(template: str, values: Any) -> TracedText:

@@ -1,4 +1,4 @@
-"""`np.vectorize(f)(x)` on traced values: a loop over the elements, or over the parts that a signature names, that stays a loop."""
+"""`np.vectorize(f)(x)` on traced values: a loop over the elements, or over the parts that a signature names, which is not unrolled."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def vectorized(function: np.vectorize) -> Callable[..., Any]:
 
 
 def dimensions(signature: str | None, count: int) -> tuple[list[Names], list[Names] | None]:
-    """Return the names of the axes that the function takes of each argument, and of those that it gives: "(m,n),(n)->(m)"."""
+    """Parse "(m,n),(n)->(m)": return the names of the axes that the function takes from each argument, and of those of each result."""
     if signature is None:
         return [()] * count, None
     taken, made = ([tuple(re.findall(r"\w+", part)) for part in re.findall(r"\(([^)]*)\)", side)] for side in signature.split("->"))
@@ -77,14 +77,16 @@ def check_sizes(named: Sequence[Names], shapes: Sequence[Shape]) -> None:
     for names, shape in zip(named, shapes, strict=True):
         for name, size in zip(names, shape, strict=True):
             if sizes.setdefault(name, size) != size:
-                raise ShapeError(f"np.vectorize: the axis {name!r} has {sizes[name]} elements, and {size}").at(user_location())
+                raise ShapeError(f"np.vectorize: the axis {name!r} has {sizes[name]} elements in one argument and {size} in another").at(
+                    user_location()
+                )
 
 
 def check_results(leaves: Sequence[Operand], made: Sequence[Names]) -> None:
     if len(leaves) != len(made):
-        raise ShapeError(f"np.vectorize: the signature names {len(made)} results; the function gives {len(leaves)}").at(user_location())
+        raise ShapeError(f"np.vectorize: the signature names {len(made)} results; the function returns {len(leaves)}").at(user_location())
     for x, names in zip(leaves, made, strict=True):
         if x.ndim - 1 != len(names):
-            raise ShapeError(f"np.vectorize: the signature names {len(names)} axes of a result; the function gives {x.ndim - 1}").at(
+            raise ShapeError(f"np.vectorize: the signature names {len(names)} axes of a result; the function returns {x.ndim - 1}").at(
                 user_location()
             )

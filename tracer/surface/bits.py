@@ -1,4 +1,4 @@
-"""Functions of the representation of numbers: bits and divisors of integers, exponents and neighbours of floats."""
+"""Functions of the representation of numbers: bits and divisors of integers, exponents and adjacent values of floats."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def lcm(a: Any, b: Any, /) -> Operand:
 
 
 def magnitudes(what: str, *xs: Any) -> tuple[Operand, Operand, DType]:
-    """Return the absolute values of two integers, unsigned (that of the smallest integer is no integer of its dtype), and their dtype."""
+    """Return the absolute values of integers as unsigned ones (that of the smallest integer does not fit its dtype), and their dtype."""
     operands = numbers(*xs)
     dtype = common_dtype(*operands)
     if dtype.kind not in "iu":

@@ -41,7 +41,7 @@ def imag(x: Any, /) -> Operand:
     Tensor([2., 0.], f64[2])
     """
     x = x if isinstance(x, Operand) else to_operand(x)
-    return x.literal(0, x.type) if x.weak and not x.type.is_complex else present(ops.imag(x))  # of a Python number, NumPy gives a number
+    return x.literal(0, x.type) if x.weak and not x.type.is_complex else present(ops.imag(x))  # for a Python number, NumPy returns a number
 
 
 def isreal(x: Any, /) -> Operand:

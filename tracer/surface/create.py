@@ -1,4 +1,4 @@
-"""Functions that create arrays: constants, ranges, grids, the same values in another dtype. Shapes are static."""
+"""Functions that create arrays: constants, ranges, grids, casts."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 
 
 def range_found(start: Any, stop: Any, step: Any, dtype: Any) -> Operand:
-    """Return `arange` of traced bounds, as many numbers as there are when the function runs."""
+    """Return `arange` of traced bounds; its length is found when the function runs."""
     first, last, by = (ops.cast(x, common_dtype(*arithmetic(start, stop, step))) for x in to_operands(start, stop, step))
     steps = ops.ceil(ops.div(ops.sub(last, first), by))
     count = found_size(ops.maximum(steps, 0.0), f"arange: the number of elements cannot depend on traced values here; {INSTEAD}")

@@ -42,7 +42,7 @@ def binary(function: Callable[[Any, Any], Operand], name: str, doc: str, *exampl
 
 
 def array_result(out: Operand, *args: Any) -> Operand:
-    """Return the result of a ufunc: of Python numbers it is a scalar of NumPy, whose dtype counts in promotion."""
+    """Return the result of a ufunc: for Python numbers it is a NumPy scalar, whose dtype counts in promotion."""
     if not out.weak:
         return out
     return out.strong() if any(out is x for x in args) else out.settled()  # nothing else refers to a new value: no cast is needed

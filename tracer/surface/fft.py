@@ -161,7 +161,7 @@ def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = No
 
 
 def several(x: Operand, s: Any, axes: Any, what: str) -> tuple[list[int], list[Any]]:
-    """The axes and their lengths, as in NumPy: the last axes if only lengths are given, all if nothing is."""
+    """Return the axes and their lengths, as in NumPy: the last axes if only lengths are given, all by default."""
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     found = [axis_of(x, a, what) for a in axes]
@@ -296,7 +296,7 @@ def fftconvolve(a: Any, b: Any, /, mode: str = "full", axes: Any = None) -> Oper
 
 
 def good_size(n: int) -> int:
-    """The next size with no prime factors but 2, 3 and 5, and even, so that real transforms are halved."""
+    """Return the next even size whose prime factors are 2, 3 and 5: a real transform of even length uses one of half the length."""
     while True:
         rest = n
         for factor in (2, 3, 5):

@@ -62,7 +62,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Operand:
             ops.add(ops.max(x), 1),
             "bincount: the largest number determines the shape of the result; give an upper bound of the numbers with minlength=",
         )
-    weighted = weights is not None and x.shape[0] > 0  # of nothing, NumPy counts integers
+    weighted = weights is not None and x.shape[0] > 0  # for an empty array, NumPy returns integers
     amounts = ops.cast(to_operands(x, weights)[1], F64) if weighted else ops.full(x.shape, 1, I64)
     return ops.additem(ops.full((minlength,), 0, amounts.dtype), x, amounts)
 

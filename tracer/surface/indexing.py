@@ -22,7 +22,7 @@ from .range_checks import check_below, check_places
 from .reductions import sum as total
 from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
 
-COMPARED = 256  # elements of a sorted vector with which all are compared; in longer ones, positions are found by bisection
+COMPARED = 256  # elements: with a sorted vector up to this length, all elements are compared; in longer ones, bisection is used
 
 
 def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") -> Operand:
@@ -219,7 +219,7 @@ def triangle(x: Operand, k: int) -> Operand:
     if x.ndim < 2:
         if not x.ndim:
             raise ShapeError(f"tril, triu: takes a matrix, not {x.type}")
-        x = ops.broadcast_to(x, (x.shape[0], x.shape[0]))  # as in NumPy, a vector stands for equal rows
+        x = ops.broadcast_to(x, (x.shape[0], x.shape[0]))  # as in NumPy, each row of the matrix is the vector
     rows, columns = (ops.iota(x.shape[-2:], axis, I64) for axis in (0, 1))
     return ops.less_equal(columns, rows + operator.index(k))
 

@@ -1,4 +1,4 @@
-"""Checks of values that NumPy makes as well: at once if the values are known, or else when the function runs."""
+"""Checks of values, as in NumPy: immediately if the values are known, or else when the function runs."""
 
 from __future__ import annotations
 

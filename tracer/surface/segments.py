@@ -80,7 +80,7 @@ def combined(name: str, function: Combine, data: Any, segment_ids: Any, count: A
     count = operator.index(count)
     start = present(full((count + 1, *x.shape[ids.ndim :]), empty(x.dtype), x.dtype))
     ids = ops.cast(ids, I64)
-    inside = ops.where(ops.less(ids, count), ids, count + 1)  # out of bounds, also if it is `count`: that row is for what is left out
+    inside = ops.where(ops.less(ids, count), ids, count + 1)  # out of bounds, also for `count`: that row receives what is left out
     kept = ops.where(ops.less(ids, 0), count, inside)
     return ops.getitem(update_at(name, function, start, kept, x), slice(0, count))
 

@@ -91,7 +91,7 @@ def positions(mask: Operand, what: str, size: int | None, fill: Any) -> Operand:
 
 
 def found_positions(mask: Operand, otherwise: str) -> Operand:
-    """Return the indices where a vector is True, as many as there are when the function runs."""
+    """Return the indices where a vector is True; their number is found when the function runs."""
     return ops.slice_(_true_first(mask), [slice(found_size(ops.sum(mask), otherwise))])
 
 
@@ -122,7 +122,7 @@ def trim_zeros(x: Any, /, trim: str = "fb", axis: Any = None) -> Operand:
     out = to_operand(x)
     ends = trim.lower()
     if ends not in ("fb", "bf", "f", "b"):
-        raise ShapeError(f"trim_zeros: trim={trim!r} names other ends than the front, 'f', and the back, 'b'")
+        raise ShapeError(f"trim_zeros: trim must consist of 'f' (front) and 'b' (back), not {trim!r}")
     there = ops.not_equal(out, 0)
     spans = [trimmed(there, at, ends) for at in normalize_axes(axis, out.ndim, "trim_zeros")]
     for at, places in zip(normalize_axes(axis, out.ndim, "trim_zeros"), spans, strict=True):
@@ -131,7 +131,7 @@ def trim_zeros(x: Any, /, trim: str = "fb", axis: Any = None) -> Operand:
 
 
 def trimmed(there: Operand, axis: int, ends: str) -> Operand:
-    """Return the places along an axis that remain: from the first to the last one with anything there."""
+    """Return the positions along an axis that remain: from the first to the last one with a nonzero element."""
     size = there.shape[axis]
     line = ops.any(there, tuple(a for a in range(there.ndim) if a != axis))
     anything = ops.any(line)
@@ -193,7 +193,7 @@ def unique(
     (Tensor([1, 3], i64[2]), Tensor([1, 2], i64[2]))
     """
     if axis is not None:
-        raise UnsupportedError("unique: along an axis; only that of all elements is supported")
+        raise UnsupportedError("unique: axis= is not supported; only the distinct elements of the whole array are")
     found = distinct(to_operand(x), equal_nan, size, fill_value, "unique")
     wanted = [part for part, asked in zip(found, (True, return_index, return_inverse, return_counts), strict=True) if asked]
     return wanted[0] if len(wanted) == 1 else tuple(wanted)

@@ -198,7 +198,7 @@ def concatenate(xs: Any, /, axis: int | None = 0, dtype: Any = None) -> Operand:
 def joined(xs: Any, what: str, change: Callable[[Shape], Shape], axis_of: Callable[[int], int | None], dtype: Any = None) -> Operand:
     """Join arrays of changed shapes along an existing axis, which depends on how many there are.
 
-    Those that come as one array, or as a list that a traced loop made, are its rows: there may be any number of them.
+    A single array, or a list that a traced loop made, is taken as its rows: there may be any number of them.
     """
     rows = to_operand(xs) if isinstance(xs, Operand) else rows_at_once(xs)
     if rows is None or not rows.ndim:
@@ -215,7 +215,7 @@ def joined(xs: Any, what: str, change: Callable[[Shape], Shape], axis_of: Callab
 
 
 def widened(shape: Shape, least: int) -> Shape:
-    """The shape of an array that has at least one, two or three axes, where NumPy adds them."""
+    """Return a shape with at least one, two or three axes, added where NumPy adds them."""
     if len(shape) >= least:
         return shape
     if not shape:
@@ -482,7 +482,7 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
 
 
 def positions_of_counts(counts: Operand, size: int) -> Operand:
-    """Return 0, 1, … size-1, each as often as the traced counts say."""
+    """Return 0, 1, … size-1, each repeated by the traced count at its position."""
     if counts.dtype.kind not in "iu":
         raise DTypeError(f"repeat: the counts must be integers, not {counts.type}")
     if counts.shape not in ((1,), (size,)):

@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values and what is made of them; functions of matrices; systems with structured matrices.
+"""Eigenvalues, singular values and functions of them; functions of matrices; systems with structured matrices.
 
 Imported when one of its functions is first used: as `aj.linalg.svd`, or as `np.linalg.svd` on adjit's values.
 """
@@ -95,7 +95,7 @@ def eigvalsh(a: Any, /, UPLO: str = "L") -> Operand:
 
 
 def eig(a: Any, /) -> EigResult:
-    """Return the eigenvalues and eigenvectors of square matrices. They are complex, also if all of them are real, and in no order.
+    """Return the eigenvalues and eigenvectors of square matrices. They are always complex numbers, and in no order.
 
     Eigenvectors are the columns, of length 1. Native code needs LAPACK, which NumPy's wheels have.
 
@@ -123,7 +123,8 @@ def eigvals(a: Any, /) -> Operand:
 def svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """Return U, the singular values, descending, and V^H; with `compute_uv=False`, the singular values.
 
-    Square factors of matrices that are not square are for values that are known and not differentiated: else pass `full_matrices=False`.
+    For matrices that are not square, square factors need values that are known and not differentiated; otherwise pass
+    `full_matrices=False`.
 
     >>> u, s, vt = aj.linalg.svd([[3.0, 0.0], [0.0, 4.0]])
     >>> s
@@ -151,7 +152,7 @@ def svdvals(a: Any, /) -> Operand:
 
 
 def nuclear_norm(x: Operand, axes: tuple[int, int], keepdims: bool, ord: Any) -> Operand:
-    """Sum of the singular values ("nuc"), the largest (2) or the smallest one (-2), over two axes."""
+    """Return the sum of the singular values ("nuc"), the largest (2) or the smallest one (-2), over two axes."""
     rows, columns = (normalize_axis(axis, x.ndim, "norm") for axis in axes)
     s = svdvals(moveaxis(x, (rows, columns), (-2, -1)))
     out = ops.sum(s, -1) if ord == "nuc" else pick(s, (..., 0 if ord == 2 else -1))

@@ -32,7 +32,7 @@ def median(x: Any, /, axis: Any = None, keepdims: bool = False) -> Operand:
     ordered = sorted_lines(x, axis, "median")
     n = ordered.shape[-1]
     low, high = item(ordered, (n - 1) // 2), item(ordered, n // 2)
-    if is_symbolic(n):  # no decision, which would fix the size
+    if is_symbolic(n):  # no Python `if` on its parity: such a decision would fix the size
         middle = ops.where(ops.equal(as_operand(n % 2), 0), 0.5 * (low + high), high)
     else:
         middle = 0.5 * (low + high) if n % 2 == 0 else high

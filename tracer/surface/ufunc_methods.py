@@ -65,7 +65,7 @@ def reduce(
     kind = loop_dtype(ufunc, given, dtype)
     axes = normalize_axes(axis, given.ndim, f"np.{ufunc.__name__}.reduce")
     if len(axes) > 1 and ufunc.identity is None:
-        raise ShapeError(f"np.{ufunc.__name__}.reduce: the order of elements matters, so that there is only one axis, not {axes}")
+        raise ShapeError(f"np.{ufunc.__name__}.reduce: the order of elements matters, so only one axis can be reduced, not {axes}")
     lines = ops.cast(given, kind)
     mask = None if where is True else ops.broadcast_to(to_operands(given, where)[1], given.shape)
     start = started(ufunc, initial, mask is not None, kind)
@@ -95,7 +95,7 @@ def first_axis(x: Operand, axes: tuple[int, ...]) -> Operand:
 
 
 def combined(ufunc: np.ufunc, ours: Function, rows: Operand, start: Operand | None, chosen: Operand | None) -> Operand:
-    """Combine rows, those that are chosen, beginning with a start or the first one."""
+    """Combine rows (only those that `chosen` selects), beginning with `start` or the first one."""
     count, shape = rows.shape[0], rows.shape[1:]
     if not count:
         if start is None and ufunc.identity is None:
@@ -164,7 +164,7 @@ def reduceat(ufunc: np.ufunc, reduced: Function, x: Any, indices: Any, /, axis: 
     """Combine the elements from each index to the next one, the last to the end: `ufunc.reduceat`.
 
     An index that is not below the next one gives the element there. With indices that are known only when the function runs, each result
-    is a reduction over the whole axis, of which the other elements are masked.
+    is a reduction over the whole axis with the other elements masked.
     """
     given, at = to_operand(x), to_operand(indices)
     axis = normalize_axis(axis, given.ndim, f"np.{ufunc.__name__}.reduceat")
@@ -212,7 +212,7 @@ def at_traced(ufunc: np.ufunc, reduced: Function, rows: Operand, at: Operand) ->
 
 
 def start_of(ufunc: np.ufunc, dtype: DType, name: str) -> dict[str, Any]:
-    """The start that a masked reduction without an identity needs."""
+    """Return the initial value that a masked reduction without an identity needs."""
     if ufunc.identity is not None:
         return {}
     if ufunc not in (np.maximum, np.minimum, np.fmax, np.fmin):

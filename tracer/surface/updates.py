@@ -106,7 +106,7 @@ def copyto(x: Any, source: Any, /, casting: str = "same_kind", where: Any = True
 
 
 def update_at(name: str, function: Callable[..., Operand], x: Operand, indices: Any, values: Any = None) -> Operand:
-    """Return x after `np.NAME.at(x, indices, values)`, where `function` is the ufunc: each of several equal indices counts."""
+    """Return x after `np.NAME.at(x, indices, values)`, where `function` is the ufunc: it is applied for each of several equal indices."""
     if name in ("add", "subtract") and values is not None:
         return ops.additem(x, indices, array_of_list(values) if name == "add" else -as_arithmetic(values))
     if any(isinstance(i, Operand) and not isinstance(i, Concrete) for i in (indices if isinstance(indices, tuple) else (indices,))):
@@ -152,7 +152,7 @@ def check_kind(name: str, updated: Operand, x: Operand) -> None:
 
 
 def distinct(at: Any) -> list[Any]:
-    """Split positions in groups without equal ones: the first occurrences of all, the second ones, ..."""
+    """Split positions into groups without equal ones: the first occurrences of all, the second ones, ..."""
     order = np.argsort(at, kind="stable")
     starts = np.r_[True, at[order][1:] != at[order][:-1]] if at.size else np.zeros(0, bool)
     rank = np.empty(at.size, int)

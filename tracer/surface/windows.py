@@ -15,7 +15,7 @@ from ..convert import pick, to_operand
 
 
 def sliding_window_view(x: Any, /, window_shape: Any, axis: Any = None) -> Operand:
-    """Return the windows of a shape at all positions in an array: the axes of the window are the last ones. It is a copy, not a view."""
+    """Return the windows of a given shape at all positions of an array; their axes are the last ones. The result is a copy, not a view."""
     x = to_operand(x)
     windows = tuple(window_shape) if isinstance(window_shape, tuple | list) else (window_shape,)
     given = range(x.ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)

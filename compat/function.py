@@ -179,7 +179,7 @@ class Function(RuntimeFunction):
         self._described: weakref.WeakValueDictionary[Any, ConcreteFunction] = weakref.WeakValueDictionary()  # by trace
 
     def _new_shortcut(self) -> Shortcut:
-        return Shortcut(self, EagerTensor, numbers=False)
+        return Shortcut(self, EagerTensor, EagerTensor)
 
     def _arguments(self) -> tuple[Any, ...]:
         return self._user, self._input_signature, self._autograph, self._reduce, self._options

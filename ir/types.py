@@ -37,6 +37,7 @@ C64, C128 = DTYPES["c64"], DTYPES["c128"]
 PYTHON = frozenset({BOOL, I64, F64, C128})  # the dtypes of Python's numbers
 F16 = DTYPES["f16"]  # a dtype of storage, like bfloat16: every op but a cast converts its operands to float32 first
 
+NUMBERS: dict[type, DType] = {int: I64, float: F64, complex: C128}  # Python numbers that are traced, and the dtypes of their arrays
 SCALARS = (bool, int, float, complex)  # the Python classes whose values are weak in promotion
 
 MAX_BYTES = 2**62

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 from .chart import svg
@@ -46,7 +47,7 @@ class History:
 
     def _repr_html_(self) -> str:
         """In notebooks: the curves."""
-        return self.plot()._repr_html_() if self.history else repr(self)  # type: ignore[attr-defined] # it is `Shown`
+        return self.plot()._repr_html_() if self.history else escape(repr(self))  # type: ignore[attr-defined] # it is `Shown`
 
     def plot(self, path: Any = None, names: Sequence[str] | None = None) -> str:
         """The curves as text, which notebooks show as a picture; with a path also as an image file.

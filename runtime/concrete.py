@@ -20,7 +20,7 @@ from .convention import Convention
 from .executable import CompiledCall, Executable, prepared
 from .recording import listening
 from .stores import Store
-from .tensor import Tensor, wrap
+from .tensor import Tensor, result_classes, wrap
 from .variable import Variable, seen
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class ConcreteFunction:
         "guards",
         "effects",
         "_types",
+        "_classes",
         "_finish",
         "_closed_over",
     )
@@ -59,6 +60,7 @@ class ConcreteFunction:
         self.executable = Executable(program.func, seconds, threads, _exchange(program.func))
         self.convention = _convention(program, self.executable, argument_stores, closed_over)
         self._types = [None if any(map(is_symbolic, t.shape)) else t for t in self.convention.results]  # None: known only at each call
+        self._classes = result_classes(program)
         self.used = 0
         self.effects: list[Op] | None = None  # its ops with effects; found when a call fails
         self.guards: tuple[Guard, ...] = ()  # conditions on the sizes of a call, besides being in range
@@ -105,8 +107,8 @@ class ConcreteFunction:
 
     def _wrapped(self, arrays: Sequence[Array]) -> list[Tensor]:
         out = []
-        for array, type in zip(arrays, self._types):
-            tensor: Tensor = Tensor.__new__(Tensor)
+        for array, type, cls in zip(arrays, self._types, self._classes):
+            tensor: Tensor = cls.__new__(cls)
             tensor.buffer = array
             tensor.type = TensorType(array.dtype, array.shape) if type is None else type
             out.append(tensor)

@@ -132,10 +132,11 @@ class Convention:
         self._check(held)
         return [*arrays, *(a.copy() if every or v.updated else a for v, a in zip(self.variables, held, strict=True)), *self.constants]
 
-    def route(self, arguments: Sequence[Sequence[Node]], tensor_class: type, guards: Sequence[Guard]) -> Route | None:
+    def route(self, arguments: Sequence[Sequence[Node]], classes: tuple[type, type], guards: Sequence[Guard]) -> Route | None:
         """Return the table by which the native entry makes this call, or None if it cannot.
 
-        `arguments` holds the nodes of each argument; result tensors are of class `tensor_class`; `guards` are conditions on the sizes.
+        `arguments` holds the nodes of each argument; `classes` are those of tensors, and of the weakly typed ones
+        that stand for Python numbers; `guards` are conditions on the sizes.
         """
         from adjit.codegen.entry.route import ARRAY, MAX_BUFFERS, Route, VariableSlot, varies  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.native import Native  # noqa: PLC0415 - LLVM is loaded by now
@@ -143,10 +144,12 @@ class Convention:
         from .nodes import result_nodes  # noqa: PLC0415 - LLVM is loaded by now
 
         program, native = self._program, self.native
-        structure = result_nodes(program.out_tree.entries)
+        if program.static:
+            return None
+        structure = result_nodes(program.out_tree.entries, [classes[weak] for weak in program.weak])
         symbols = symbols_of(program.func)
         too_many = len(program.func.params) + len(program.func.results) + len(symbols) + 2 > MAX_BUFFERS
-        if structure is None or too_many or program.static or self._is_open or not isinstance(native, Native) or not native.enterable:
+        if structure is None or too_many or self._is_open or not isinstance(native, Native) or not native.enterable:
             return None
         formulas = None
         if self.is_general:  # the nodes hold the sizes of one call
@@ -160,4 +163,4 @@ class Convention:
         places = [VariableSlot(v.store, v.store.address, v.updated) for v in self.variables if v.store is not None]
         if len(places) < len(self.variables):
             return None
-        return Route(arguments, places, self.constants, self.results, structure, tensor_class, native, symbols, formulas)
+        return Route(arguments, places, self.constants, self.results, structure, classes, native, symbols, formulas)

@@ -20,10 +20,10 @@ from adjit.ir.locks import new_lock
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.tracebacks import boundary, trim
-from adjit.ir.types import SCALARS, Shape
+from adjit.ir.types import NUMBERS, Shape
 from adjit.tracer.frames import is_from_handler, user_location
 from adjit.tracer.pytree import find_node_type, tree_map
-from adjit.tracer.trace import TracedProgram, current_trace, trace_function
+from adjit.tracer.trace import TracedProgram, current_trace, stays_number, trace_function
 
 from .collection import collection_paused
 from .concrete import ConcreteFunction, observers
@@ -45,7 +45,7 @@ from .slow_calls import SlowCalls
 from .slow_compiling import warn_if_slow
 from .specializations import Specializations
 from .specs import InputSignature, Specialization, signature_text
-from .tensor import tensor
+from .tensor import WeakTensor, tensor
 from .variable import Store, scope, undone_by_errors
 
 RESHAPED = "a variable had another shape"
@@ -429,8 +429,14 @@ def eager_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def with_arrays(results: Any) -> Any:
-    """Return the results of a Python function as a compiled call returns them: numbers become arrays, whose dtype counts in promotion."""
-    return tree_map(lambda x: tensor(x).strong() if is_array(x) or type(x) in SCALARS else x, results)
+    """Return the results of a Python function as a compiled call returns them: numbers become tensors that are weakly typed."""
+    return tree_map(as_returned, results)
+
+
+def as_returned(x: Any) -> Any:
+    if type(x) in NUMBERS:
+        return WeakTensor(x)
+    return tensor(x) if (is_array(x) or type(x) is bool) and not stays_number(x) else x
 
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from types import NoneType
 from typing import Any
 
 from adjit.codegen.entry.route import ARRAY, DICT, LIST, MAX_DEPTH, MAX_NODES, NOTHING, SAME, TUPLE, Node
-from adjit.ir.types import TensorType, as_dtype
+from adjit.ir.types import NUMBERS, TensorType, as_dtype
 from adjit.tracer import pytree
 
-from .signature import NUMBERS
+from .signature import number_class
+from .tensor import Tensor, WeakTensor
 
 SEQUENCES: dict[type, int] = {tuple: TUPLE, list: LIST}
 SINGLE = (NoneType, bool, str)  # static arguments of these types: the same object means the same value
@@ -20,7 +21,10 @@ def argument_nodes(x: Any, arrays: tuple[type, ...], depth: int = 0) -> list[Nod
     """Return the nodes of an argument. `arrays` are the classes of traced leaves: arrays, tensors and numbers."""
     kind = type(x)
     if kind in arrays:
-        return [Node(ARRAY, number=kind) if kind in NUMBERS else Node(ARRAY, type=TensorType(as_dtype(x.dtype), x.shape))]
+        number = kind if kind in NUMBERS else number_class(x) if kind is WeakTensor else None
+        if number is None and kind is WeakTensor:
+            return None
+        return [Node(ARRAY, type=TensorType(as_dtype(x.dtype), x.shape)) if number is None else Node(ARRAY, cls=number)]
     if kind in SINGLE:
         return [Node(SAME, same=x)]
     if depth == MAX_DEPTH:
@@ -45,12 +49,13 @@ def argument_nodes(x: Any, arrays: tuple[type, ...], depth: int = 0) -> list[Nod
     return nodes
 
 
-def result_nodes(entries: Sequence[pytree.TreeNode | None]) -> list[Node] | None:
-    """Return the nodes of a call's result, from the traced structure."""
+def result_nodes(entries: Sequence[pytree.TreeNode | None], classes: Sequence[type[Tensor]]) -> list[Node] | None:
+    """Return the nodes of a call's result, from the traced structure; `classes` are those of its tensors."""
     nodes = []
+    leaves = iter(classes)
     for entry in entries:
         if entry is None:
-            nodes.append(Node(ARRAY))
+            nodes.append(Node(ARRAY, cls=next(leaves)))
         elif entry.cls in SEQUENCES:
             nodes.append(Node(SEQUENCES[entry.cls], entry.arity))
         elif entry.cls is NoneType:

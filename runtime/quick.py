@@ -59,13 +59,14 @@ POWERS: dict[int, tuple[Op, int, Method]] = {
 }
 
 _tensor: type[Tensor]  # the class that has these methods
+_weak: type[Tensor]  # of tensors that stand for Python numbers
 _new, _array, _asarray, _loaded = object.__new__, np.ndarray, np.asarray, loaded
 
 
 def equip(tensor: type[Tensor], weak: type[Tensor]) -> None:
     """Give a class these methods. Its subclass of weakly typed numbers, which are promoted, keeps the general ones."""
-    global _tensor
-    _tensor = tensor
+    global _tensor, _weak
+    _tensor, _weak = tensor, weak
     methods: dict[str, Method] = {
         "__neg__": unary(np.negative, tensor.__neg__),
         "__abs__": unary(np.absolute, tensor.__abs__),
@@ -309,7 +310,9 @@ def ufuncs(general: Method) -> Method:
 
 
 def value_of(x: Any) -> Any:
-    """The value of a variable, if no function is being traced; anything else as it is."""
+    """The value of a variable, if no function is being traced; a number that no tape can see; anything else as it is."""
+    if type(x) is _weak:
+        return x.buffer.item() if not x.buffer.ndim and not listening.recorders else x
     if not isinstance(x, Operand) or x.read_operand is None or current_builder() is not None:
         return x
     return x.read_operand()

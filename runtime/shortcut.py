@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adjit.ir.locks import new_lock
+from adjit.ir.types import NUMBERS
 
-from .signature import NUMBERS, SCALARS
-from .tensor import Tensor
+from .signature import SCALARS
+from .tensor import Tensor, WeakTensor
 
 if TYPE_CHECKING:
     from adjit.codegen.entry.entry import Entry
@@ -29,11 +30,11 @@ PATIENCE = 20  # calls through Python while the entry is compiled: a busy caller
 class Shortcut:
     """The native entry of one function, once it has a specialisation that qualifies."""
 
-    def __init__(self, function: Function, tensor_class: type[Tensor] = Tensor, numbers: bool = True) -> None:
-        """`tensor_class`: that of tensors taken and returned. `numbers`: whether numbers are traced, rather than part of the key."""
+    def __init__(self, function: Function, tensor_class: type[Tensor] = Tensor, weak_class: type[Tensor] = WeakTensor) -> None:
+        """The classes are those of tensors taken and returned. If weakly typed ones have none of their own, Python numbers are static."""
         self._function = function
-        self._tensor_class = tensor_class
-        self._plain = (np.ndarray, Tensor, tensor_class, *((*NUMBERS, *SCALARS) if numbers else ()))
+        self._classes = tensor_class, weak_class
+        self._plain = (np.ndarray, Tensor, tensor_class, *((*NUMBERS, *SCALARS, weak_class) if weak_class is not tensor_class else ()))
         self._entry: Entry | None = None
         self._routes: list[tuple[ConcreteFunction, Route]] = []
         self._lock = new_lock()
@@ -48,7 +49,7 @@ class Shortcut:
         if not available() or any(known is concrete for known, _ in self._routes):
             return
         arguments = [nodes for nodes in (argument_nodes(a, self._plain) for a in args) if nodes is not None]
-        route = concrete.convention.route(arguments, self._tensor_class, concrete.guards) if len(arguments) == len(args) else None
+        route = concrete.convention.route(arguments, self._classes, concrete.guards) if len(arguments) == len(args) else None
         if route is None:
             return
         with self._lock:

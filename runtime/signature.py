@@ -1,7 +1,7 @@
 """The signature of a call: which argument leaves are arrays, variables or static, and the key under which a compiled program is cached.
 
-Arrays are keyed by dtype and shape; Python numbers by their type only, as weakly typed scalars; variables by type and by which of
-them are identical; everything else (bools, strings, functions, ...) is static and keyed by value.
+Arrays are keyed by dtype and shape; Python numbers by their type only, as weakly typed scalars, and so are the tensors that stand for
+them; variables by type and by which of them are identical; everything else (bools, strings, functions, ...) is static and keyed by value.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
 from adjit.ir.records import NamedTuple
-from adjit.ir.types import C128, DTYPE_NAMES, F64, I64, Shape, TensorType
+from adjit.ir.types import DTYPE_NAMES, I64, NUMBERS, DType, Shape, TensorType
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import Spec
 
 from .executable import prepared
-from .tensor import Tensor, materialize, wrap
+from .tensor import Tensor, WeakTensor, materialize, wrap
 from .variable import Store, Variable
 
 INT64 = np.iinfo(np.int64)
-NUMBERS = {int: I64, float: F64, complex: C128}  # Python numbers that are traced, and the dtypes of their arrays
+NUMBER_OF: dict[DType, type] = {dtype: kind for kind, dtype in NUMBERS.items()}
 SCALARS = frozenset(dtype.type for dtype in DTYPE_NAMES)  # classes of NumPy's scalars, which are arrays without axes
 
 
@@ -107,7 +107,9 @@ def take_apart(args: tuple[Any, ...], kwargs: dict[str, Any], static: Sequence[i
                 array = prepared(array_leaf(leaf))
             except DTypeError as error:
                 raise DTypeError(f"argument {argument_path(tree, i)}: {error}") from None
-            kinds.append((array.dtype, array.shape, "weak") if is_weak(leaf) else (array.dtype, array.shape))
+            number = number_class(leaf)  # a key of the Python number, so that a result may follow it
+            weak = ("weak",) if is_weak(leaf) else ()
+            kinds.append((array.dtype, array.shape, *weak) if number is None else number.__name__)
             arrays.append(array)
         else:
             kinds.append(static_key(leaf, tree, i))
@@ -123,6 +125,10 @@ def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int 
         kind = type(x)
         if kind is Tensor:
             x = x.buffer
+        elif kind is WeakTensor and (number := number_class(x)) is not None:
+            key.append(number)
+            arrays.append(x.buffer)
+            continue
         elif kind is not np.ndarray and kind in SCALARS:
             x = np.asarray(x)
         elif kind is not np.ndarray:
@@ -157,6 +163,11 @@ def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int 
         flags = x.flags
         arrays.append(x if flags.c_contiguous and flags.aligned else x.copy(order="C"))
     return True
+
+
+def number_class(x: Any) -> type | None:
+    """The class of the Python number that a weakly typed tensor stands for; None for anything else."""
+    return NUMBER_OF.get(x.type.dtype) if isinstance(x, WeakTensor) and not x.buffer.ndim else None
 
 
 def is_traced(leaf: Any) -> bool:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from adjit.ir.types import NUMBERS
 from adjit.tracer.frames import user_level
 
-from .signature import NUMBERS, SCALARS
+from .signature import SCALARS
 from .tensor import Tensor
 from .variable import Variable
 

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adjit.ir.arrays import as_array
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
-from adjit.ir.types import DTYPE_NAMES, TensorType, as_dtype
+from adjit.ir.types import DTYPE_NAMES, NUMBERS, TensorType, as_dtype
 from adjit.tracer.pytree import TreeDef, flatten
 from adjit.tracer.trace import argument_names
 
-from .signature import NUMBERS, is_array
+from .signature import array_leaf, is_array, is_weak
 from .tensor import tensor
 from .variable import Variable
 
@@ -78,10 +77,10 @@ class TensorSpec:
 
 def conforming(spec: TensorSpec, x: Any, what: str) -> Any:
     """Return an argument if it fits the spec, Python numbers and lists as arrays of its dtype; raise DTypeError or ShapeError if not."""
-    if isinstance(x, Operand | np.ndarray | np.generic):
+    if isinstance(x, Operand | np.ndarray | np.generic) and not is_weak(x):
         dtype, shape = as_dtype(x.dtype), x.shape
     else:
-        array = as_array(x)
+        array = array_leaf(x)
         if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
             raise DTypeError(f"{what} is {x!r}, but its input_signature is {spec}")
         x = array.astype(spec.dtype)

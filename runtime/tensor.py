@@ -19,11 +19,12 @@ from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, e
 from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Cast, Map
 from adjit.ir.types import PYTHON, TensorType, as_dtype
+from adjit.tracer.arrays import castable
 from adjit.tracer.convert import set_concrete_class
 from adjit.tracer.pytree import add_leaf_class
 from adjit.tracer.sparse_products import called_by_scipy, declined, is_sparse
 from adjit.tracer.surface.create import asarray, contains_operand
-from adjit.tracer.trace import current_trace
+from adjit.tracer.trace import TracedProgram, current_trace
 
 from . import quick, quick_arrays
 from .leaving import entering, leaving
@@ -237,7 +238,7 @@ class Tensor(TensorMethods, Concrete):
         return (self[i] for i in range(len(self.buffer)))
 
     def __reduce__(self) -> Any:
-        return Tensor, (np.ascontiguousarray(self.buffer).reshape(self.buffer.shape),)
+        return type(self), (np.ascontiguousarray(self.buffer).reshape(self.buffer.shape),)
 
     def __repr__(self) -> str:
         return f"Tensor({np.array2string(self.buffer, separator=', ', prefix='Tensor(', threshold=100, edgeitems=3)}, {self.type})"
@@ -254,7 +255,12 @@ class Tensor(TensorMethods, Concrete):
 
 
 class WeakTensor(Tensor):
-    """A Python float being differentiated: still weakly typed in promotion, as inside a compiled function."""
+    """A Python number: one that is being differentiated, or that a compiled function returns. Weakly typed in promotion, as while tracing.
+
+    >>> t = aj.function(lambda t: 0.5 * t)(3.0)
+    >>> t.weak, np.float32([1.0, 2.0]) * t
+    (True, Tensor([1.5, 3. ], f32[2]))
+    """
 
     __slots__ = ()
     weak = True
@@ -266,11 +272,20 @@ class WeakTensor(Tensor):
             out.__class__ = WeakTensor  # tapes already refer to the object
         return out
 
+    def astype(self, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Tensor:
+        """Cast to another dtype, or to the same one, which counts in promotion from then on."""
+        return self.retyped(castable(self, dtype, casting), False)
+
 
 add_leaf_class(Tensor)
 add_leaf_class(WeakTensor)
 quick.equip(Tensor, WeakTensor)
 quick_arrays.equip(Tensor, WeakTensor)
+
+
+def result_classes(program: TracedProgram) -> list[type[Tensor]]:
+    """The class of the tensor for each result of a program."""
+    return [WeakTensor if weak else Tensor for weak in program.weak]
 
 
 def entered(array: Array) -> Tensor:
@@ -300,6 +315,8 @@ set_concrete_class(entered, shared)  # from here on, NumPy's functions return te
 def tensor(value: Any, dtype: Any = None) -> Tensor:
     """Return anything array-like as a tensor. Tensors and traced values are returned as they are, or cast; variables are read.
 
+    Python numbers, also those that are traced or that a compiled function returned, become arrays, whose dtype counts in promotion.
+
     >>> aj.array([[1, 2], [3, 4]], dtype="float32")
     Tensor([[1., 2.],
             [3., 4.]], f32[2,2])
@@ -311,7 +328,7 @@ def tensor(value: Any, dtype: Any = None) -> Tensor:
     operand = as_operand(value)
     if isinstance(operand, Concrete | Literal):
         operand = materialize(operand)
-    return operand if dtype is None else operand.astype(as_dtype(dtype))  # type: ignore[return-value] # in a trace, what stands for one
+    return operand.strong() if dtype is None else operand.astype(as_dtype(dtype))  # type: ignore[return-value] # in a trace, what stands for one
 
 
 def materialize(x: Operand) -> Tensor:

@@ -26,7 +26,8 @@ from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.ops.effects import Assert
 from adjit.ir.ops.logic import Assigned, Detach
 from adjit.ir.ops.maps import Map
-from adjit.ir.types import I64, PYTHON, TensorType
+from adjit.ir.sizes import is_symbolic
+from adjit.ir.types import BOOL, I64, PYTHON, TensorType
 
 from .bindings import Binding, read_by
 from .contents import holds_still
@@ -316,11 +317,11 @@ class TracedProgram:
     Its results are the leaves of the return value, then the new values of the variables that are `reshaped`.
     """
 
-    __slots__ = ("func", "arguments", "cells", "captures", "out_tree", "static", "bindings", "reshaped", "is_whole")
+    __slots__ = ("func", "arguments", "cells", "captures", "out_tree", "static", "bindings", "reshaped", "is_whole", "weak")
 
     def __init__(
         self, func: Func, arguments: int, cells: list[Cell], captures: list[Array], out_tree: TreeDef, static: tuple[tuple[int, Any], ...],
-        bindings: Sequence[Binding] = (), reshaped: Sequence[Cell] = (), is_whole: bool = True,
+        bindings: Sequence[Binding] = (), reshaped: Sequence[Cell] = (), is_whole: bool = True, weak: Sequence[bool] = (),
     ) -> None:  # fmt: skip
         self.func = func
         self.arguments = arguments  # number of parameters that are argument leaves
@@ -331,6 +332,8 @@ class TracedProgram:
         self.bindings = bindings  # the names that the function read from outside
         self.reshaped = tuple(reshaped)
         self.is_whole = is_whole  # whether the trace has reached the function's end: see `Unfinished`
+        # For each result, whether it is a Python number. Not in the IR, whose meaning it does not change: equal code is shared.
+        self.weak = (*weak, *(False for _ in func.results[len(weak) :]))
 
     @property
     def returned(self) -> Sequence[Operand]:
@@ -376,6 +379,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
                 out, out_tree = flatten(None)
                 is_whole = False
             results = [as_operand(leaf) for leaf in out if is_result(leaf)]
+            weak = [stays_number(leaf) for leaf in out if is_result(leaf)]
             trace.overwritten.check_constants(trace, results, location)
             func = trace.finish_function(arguments, results, location)
             static = tuple((i, leaf) for i, leaf in enumerate(out) if not is_result(leaf))
@@ -386,7 +390,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
         if isinstance(fn, MethodType):
             objects.append(fn.__self__)
         outside = read_by(trace.functions.values(), objects)
-        return TracedProgram(func, len(arguments), trace.cells, trace.captures, out_tree, static, outside, trace.reshaped(), is_whole)
+        return TracedProgram(func, len(arguments), trace.cells, trace.captures, out_tree, static, outside, trace.reshaped(), is_whole, weak)
     except AdjitError as error:
         error.at(raised_at(error.__traceback__))
         raise
@@ -424,6 +428,13 @@ def is_result(leaf: Any) -> bool:
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind in "biufc"
     return isinstance(leaf, Operand | bool | int | float | complex)
+
+
+def stays_number(leaf: Any) -> bool:
+    """Whether a leaf of a function's result is a Python number for those who compute with it. A bool is an array, as NumPy's bools are."""
+    if isinstance(leaf, Operand):
+        return leaf.weak and leaf.type.dtype != BOOL
+    return type(leaf) in (int, float, complex) or is_symbolic(leaf)
 
 
 def check_opaque(leaf: Any, location: Location | None) -> None:

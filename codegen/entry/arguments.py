@@ -13,10 +13,35 @@ entry:
   %descr = load ptr, ptr %record
   %wants.number = icmp eq ptr %descr, null
   br i1 %wants.number, label %python, label %array
-python: ; a Python number: the record has its class
+python: ; a Python number: the record has its class, and the dtype of tensors that stand for one
   %class = item %record[1]
   %is.number = icmp eq ptr %type, %class
-  br i1 %is.number, label %value, label %no
+  br i1 %is.number, label %value, label %weak
+weak:
+  %weak.class = item %route[WEAK_CLASS]
+  %is.weak = icmp eq ptr %type, %weak.class
+  br i1 %is.weak, label %weak.inside, label %no
+weak.inside:
+  %weak.slot = word %route[DATA_SLOT]
+  %weak.held = field %object[%weak.slot]
+  %weak.rank.at = getelementptr i8, ptr %weak.held, i64 24
+  %weak.rank = load i32, ptr %weak.rank.at
+  %weak.descr = field %weak.held[56]
+  %its.dtype = item %record[2]
+  %is.point = icmp eq i32 %weak.rank, 0
+  %is.its = icmp eq ptr %weak.descr, %its.dtype
+  %weak.flags.at = getelementptr i8, ptr %weak.held, i64 64
+  %weak.flags = load i32, ptr %weak.flags.at
+  %weak.laid = and i32 %weak.flags, 257
+  %weak.fine = icmp eq i32 %weak.laid, 257
+  %fits.number = and i1 %is.point, %is.its
+  %stands = and i1 %fits.number, %weak.fine
+  br i1 %stands, label %weak.yes, label %no
+weak.yes:
+  %weak.data = field %weak.held[16]
+  store ptr %weak.data, ptr %buffer
+  store ptr %weak.held, ptr %array.at
+  ret i1 true
 value:
   %is.int = icmp eq ptr %type, @adjit_int_type
   br i1 %is.int, label %integer, label %inside.object

@@ -2,9 +2,8 @@
 
 TEXT = """
 ; a new tensor that takes over an array; null if there is no memory
-define internal ptr @wrap(ptr %array, ptr %record, ptr %route) nounwind {
+define internal ptr @wrap(ptr %array, ptr %type, ptr %record, ptr %route) nounwind {
 entry:
-  %type = item %route[TENSOR_CLASS]
   %tensor = call ptr @PyType_GenericAlloc(ptr %type, i64 0)
   %failed = icmp eq ptr %tensor, null
   br i1 %failed, label %none, label %fill
@@ -50,7 +49,8 @@ leaf:
   %array = load ptr, ptr %array.at
   %words = mul i64 %index, RECORD
   %record = getelementptr i64, ptr %records, i64 %words
-  %tensor = call ptr @wrap(ptr %array, ptr %record, ptr %route)
+  %class = item %node[1]
+  %tensor = call ptr @wrap(ptr %array, ptr %class, ptr %record, ptr %route)
   ret ptr %tensor
 nothing:
   call void @Py_IncRef(ptr @adjit_none)

@@ -16,7 +16,7 @@ from adjit.ir.expr import Symbol
 from adjit.ir.ops.base import Array
 from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import is_symbolic
-from adjit.ir.types import TensorType
+from adjit.ir.types import NUMBERS, TensorType
 
 from ..interrupts.signals import QUIET, RECORD_WORDS
 
@@ -61,12 +61,14 @@ class Header(enum.IntEnum):
     SIZES = 23  # of the last call
     FORMULAS = 24  # for what follows from sizes
     SHAPES = 25  # of the results of the last call
+    WEAK_CLASS = 26  # of tensors that stand for Python numbers
 
 
 class Node(NamedTuple):
     """An array, a container of `size` nodes (for a dict, with its `keys`), the `same` object every time, or None.
 
-    An argument has the `type` of an array, or is a `number` of a Python class; a dict has its keys in its own `order` as well.
+    An argument has the `type` of an array, or is a number of the Python class `cls`; a dict has its keys in its own `order` as well. The
+    tensor of a result is of class `cls`.
     """
 
     tag: int
@@ -75,7 +77,7 @@ class Node(NamedTuple):
     order: tuple[str, ...] = ()
     type: TensorType | None = None
     same: object = None
-    number: Callable[..., complex] | None = None
+    cls: Callable[..., Any] | None = None
 
     def retyped(self, type: TensorType) -> Node:
         """An array of another type; a Python number stays one."""
@@ -103,17 +105,17 @@ class Route:
         constants: Sequence[Any],
         results: Sequence[TensorType],
         structure: Sequence[Node],
-        tensor_class: type,
+        classes: tuple[type, type],
         native: Native,
         symbols: Mapping[str, Symbol] | None = None,
         formulas: Formulas | None = None,
     ) -> None:
-        """`structure`: the nodes of the result. `symbols`: the sizes that are known only at each call, in the order of native code, and
-        `formulas` what follows from them.
+        """`structure`: the nodes of the result. `classes`: those of tensors, and of weakly typed ones. `symbols`: the sizes that are known
+        only at each call, in the order of native code, and `formulas` what follows from them.
         """
         self._native = native
         self._symbols = symbols or {}
-        self._kept: list[Any] = [arguments, variables, constants, results, structure, tensor_class]
+        self._kept: list[Any] = [arguments, variables, constants, results, structure, *classes]
         error = (ctypes.c_int64 * RECORD_WORDS)()
         error[QUIET] = 1  # until a call releases the GIL
         nodes = [node for given in arguments for node in given]
@@ -125,8 +127,8 @@ class Route:
         header = dict.fromkeys(Header, 0) | {
             Header.ARGUMENTS: len(arguments), Header.VARIABLES: len(variables), Header.CONSTANTS: len(constants),
             Header.RESULTS: len(results), Header.MAIN: native.address, Header.DETAILS: ctypes.addressof(error),
-            Header.TENSOR_CLASS: id(tensor_class), Header.DATA_SLOT: slot_offset(tensor_class, "buffer"),
-            Header.TYPE_SLOT: slot_offset(tensor_class, "type"), Header.STRUCTURE: address(shape_of_result),
+            Header.TENSOR_CLASS: id(classes[0]), Header.WEAK_CLASS: id(classes[1]), Header.STRUCTURE: address(shape_of_result),
+            Header.DATA_SLOT: slot_offset(classes[0], "buffer"), Header.TYPE_SLOT: slot_offset(classes[0], "type"),
             Header.LONG: int(not native.quick_up_to), Header.SYMBOLS: len(self._symbols), Header.SIZES_AT: sizes_at,
             Header.QUICK_UP_TO: native.quick_up_to, Header.SHAPES: address(shapes),
         }  # fmt: skip
@@ -185,10 +187,16 @@ class Route:
 
     def _node(self, node: Node) -> list[int]:
         if node.tag == ARRAY:
-            return [0, id(node.number), 0, 0] if node.type is None else self._argument(node.type)
+            return self._argument(node.type) if node.type is not None else self._class(node.cls)
         keys, order = (np.array([id(key) for key in names], np.int64) for names in (node.keys, node.order))
         self._kept += [keys, order]
         return [node.tag, id(node.same) if node.tag == SAME else node.size, address(keys), address(order)]
+
+    def _class(self, cls: Any) -> list[int]:
+        """A Python number, or the weakly typed tensor of this dtype that stands for one; or the tensor of a result."""
+        dtype = NUMBERS.get(cls)
+        self._kept += [cls, dtype]
+        return [0, id(cls), 0 if dtype is None else id(dtype), 0]
 
     def _argument(self, type: TensorType) -> list[int]:
         """An array, or a NumPy scalar in place of one without axes."""

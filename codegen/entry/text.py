@@ -378,7 +378,8 @@ finish:
   br i1 %one, label %give.one, label %give.several
 give.one:
   %only = load ptr, ptr %arrays
-  %given.one = call ptr @wrap(ptr %only, ptr %k.record, ptr %route)
+  %only.class = item %structure[1]
+  %given.one = call ptr @wrap(ptr %only, ptr %only.class, ptr %k.record, ptr %route)
   br label %gave
 give.several:
   store ptr %structure, ptr %state

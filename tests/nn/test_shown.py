@@ -15,7 +15,7 @@ def test_histories_are_shown_as_pictures() -> None:
     assert history.plot()._repr_html_() == history._repr_html_()  # type: ignore[attr-defined]
     assert "|" in history.plot()  # text elsewhere
     assert repr(history).startswith("<history of 3 epochs: loss ")
-    assert nn.history.History()._repr_html_() == "<history of 0 epochs>"
+    assert nn.history.History()._repr_html_() == "&lt;history of 0 epochs&gt;"
 
 
 def test_summaries_are_shown_as_tables() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from workload import peer, rng
 
 import adjit as aj
+from adjit.runtime.quick import settle
 
 ROUNDS = 15
 
@@ -71,6 +72,7 @@ def fastest(calls: list[Callable[[], Any]], repeat: int) -> list[float]:
 
 
 def main() -> None:
+    settle()  # as in programs that make many calls
     print("| op on 8 numbers | adjit | NumPy | ratio |\n|---|--:|--:|--:|")
     arrays, tensors = (x, y, matrix), [aj.tensor(v) for v in (x, y, matrix)]
     for name, op in OPS.items():

@@ -9,7 +9,8 @@ The methods repeat a few lines rather than call each other: a call of a Python f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 from sys import modules as _modules
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,6 +25,7 @@ from adjit.ir.types import F32, F64
 from adjit.tracer.numpy_fallback import called_by_user, loaded
 
 from .log import LINEAR_NUMBERS, TapeLog, number_of
+from .quick_native import QuickRow, native
 from .recording import Here, listening
 
 if TYPE_CHECKING:
@@ -61,6 +63,30 @@ POWERS: dict[int, tuple[Op, int, Method]] = {
 _tensor: type[Tensor]  # the class that has these methods
 _weak: type[Tensor]  # of tensors that stand for Python numbers
 _new, _array, _asarray, _loaded = object.__new__, np.ndarray, np.asarray, loaded
+
+OFTEN = 20_000  # calls after which native code is to replace these methods
+calls: Iterator[bool] = chain(repeat(False, OFTEN), repeat(True))  # whether to see to that, for each call
+
+
+def proceed() -> None:
+    """Go on with replacing these methods by native code."""
+    global calls
+    after = native.proceed(_tensor, rows())
+    calls = repeat(False) if after is None else chain(repeat(False, after), repeat(True))
+
+
+def rows() -> list[QuickRow]:
+    """The functions that native code can compute."""
+    methods = {ufunc: name for name, ufunc in OPERATORS.items()} | {np.negative: "__neg__", np.absolute: "__abs__"}
+    swapped = {ufunc: name for name, ufunc in REFLECTED.items()}
+    out = [QuickRow(ufunc, op, methods.get(ufunc), swapped.get(ufunc)) for ufunc, op in {**BINARY, **UNARY}.items()]
+    out.append(QuickRow(np.square, SQUARE, "__pow__", "__rpow__"))
+    return [*out, QuickRow(np.matmul, MATMUL, "__matmul__", "__rmatmul__"), QuickRow(_array.dot, MATMUL)]
+
+
+def settle() -> bool:
+    """Replace these methods by native code now, and say whether that is possible here: for tests and measurements."""
+    return native.settle(_tensor, rows())
 
 
 def equip(tensor: type[Tensor], weak: type[Tensor]) -> None:
@@ -119,6 +145,8 @@ def binary(ufunc: np.ufunc, general: Method) -> Method:
     follows = op.differentiable
 
     def method(self: Tensor, other: Any) -> Any:
+        if next(calls):
+            proceed()
         kind, a = type(other), self.buffer
         dtype = a.dtype
         if dtype is F64 or dtype is F32:
@@ -293,6 +321,8 @@ def ufuncs(general: Method) -> Method:
     }
 
     def method(self: Operand, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if next(calls):
+            proceed()
         try:
             if not kwargs and ufunc in first and method == "__call__" and (len(_modules) == _loaded.without or called_by_user()):
                 if type(self) is not _tensor:

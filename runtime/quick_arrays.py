@@ -22,6 +22,7 @@ from adjit.ir.tracebacks import trim
 from adjit.ir.types import BOOL, F32, F64, kept_shape
 from adjit.tracer.numpy_fallback import called_by_user, loaded
 
+from . import quick
 from .log import Chain, TapeLog, number_of
 from .quick import Method, noted, product, value_of, wrapped
 from .recording import Recorder, listening
@@ -66,6 +67,8 @@ def equip(tensor: type[Tensor], weak: type[Tensor]) -> None:
 
 def item(general: Method) -> Method:
     def method(self: Tensor, key: Any) -> Any:
+        if next(quick.calls):
+            quick.proceed()
         if type(key) is int or is_view(key):
             here = listening.here
             try:

@@ -6,6 +6,7 @@ the other. The list is a tuple, so that checking for "no recorder" costs a few a
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,11 +75,15 @@ class Here:
         self.log = getattr(recorders[0], "log", None) if len(recorders) == 1 else None
 
 
+HERE = "adjit here"  # the key of a thread's state in the dict that Python keeps for it, where native code finds it
+
+
 class _Listening(threading.local):
     here: Here
 
     def __init__(self) -> None:
         self.here = Here()
+        ctypes.cast(_dict_of_thread(), ctypes.py_object).value[HERE] = self.here  # a borrowed reference
 
     @property
     def recorders(self) -> tuple[Recorder, ...]:
@@ -89,6 +94,7 @@ class _Listening(threading.local):
         self.here.listen(recorders)
 
 
+_dict_of_thread = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_GetDict", ctypes.pythonapi))
 listening = _Listening()
 
 

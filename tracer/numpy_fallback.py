@@ -9,6 +9,7 @@ A tensor watched by a tape reports it when its array is requested (`Operand.__ar
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
@@ -69,7 +70,12 @@ def kind_of(module: Any) -> str:
 class _Loaded:
     """`without`: the number of modules that Python had loaded when none of them was a library; loading a library changes that number."""
 
-    without = -1
+    def __init__(self) -> None:
+        self.without = -1
+        self.word = ctypes.c_int64(-1)  # the same, for native code
+
+    def note(self, without: int) -> None:
+        self.without = self.word.value = without
 
 
 loaded = _Loaded()
@@ -83,7 +89,7 @@ def called_by_user() -> bool:
     if len(sys.modules) == loaded.without:
         return True
     if LIBRARIES.isdisjoint(sys.modules):
-        loaded.without = len(sys.modules)
+        loaded.note(len(sys.modules))
     return kinds.get(sys._getframe(2).f_globals.get("__name__", "")) is USER
 
 

@@ -53,7 +53,7 @@ def spelled(text: str, numbers: Mapping[str, int]) -> str:
     """Expand the numbers and the extra instructions into LLVM text."""
     text = re.sub(r"\b[A-Z][A-Z_]+\b", lambda name: str(numbers.get(name[0], name[0])), text)
     for word, meaning in SPELLED.items():
-        text = re.sub(rf"(%\S+) = {word} (%\S+)\[(\S+)\]", meaning, text)
+        text = re.sub(rf"(%\S+) = {word} ([%@]\S+)\[(\S+)\]", meaning, text)
     return re.sub(r"\bown %(\S+)", OWN, text)
 
 

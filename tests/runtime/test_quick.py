@@ -19,6 +19,8 @@ from adjit.runtime.quick_arrays import FUNCTIONS
 from adjit.runtime.recording import Recorder, listening
 from adjit.runtime.tensor import WeakTensor
 
+from .eager_calls import native_calls, python_calls
+
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 3.7, -2.25, 1e30, -1e30, 1e-40, np.inf, -np.inf, np.nan]
 DTYPES = ("f4", "f8")
 
@@ -54,9 +56,12 @@ def the_general_way() -> Iterator[None]:
         listening.recorders = before
 
 
-@pytest.fixture(autouse=True)
-def _user() -> None:
+@pytest.fixture(autouse=True, params=["python", "native"])
+def _way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In Python, as in most programs, and in native code, as in those that make many calls."""
     np.exp(aj.Tensor([1.0]))  # from its second call on, this module is known to be the user's
+    with native_calls() if request.param == "native" else python_calls():
+        yield
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -292,6 +297,7 @@ def test_a_finalizer_may_compute_in_the_middle_of_a_call() -> None:
 
 
 def test_libraries_still_get_arrays() -> None:
+    pytest.importorskip("scipy")  # if no library is loaded, nobody but the user calls
     x = aj.Tensor([1.0, 4.0])
     scope: dict[str, Any] = {"__name__": "scipy.made_up", "np": np, "x": x}
     for function in ("np.sqrt(x)", "np.add(x, x)", *(f"np.{f.__name__}(x)" for f in FUNCTIONS if f in (np.sum, np.mean))):

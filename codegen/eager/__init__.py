@@ -1,0 +1,1 @@
+"""Eager calls in native code: operators and functions on small tensors."""

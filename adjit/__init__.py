@@ -1,6 +1,6 @@
 """adjit: NumPy in, native gradients out."""
 
-# ruff: noqa: I001 - one name a line would make this page four times as long
+# ruff: noqa: I001 - one name per line would make this module four times as long
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 import numpy as _np
@@ -15,7 +15,7 @@ except ModuleNotFoundError as _error:
         "run `pip install -e .` in it, which needs no links"
     ) from None
 
-with _collection_paused():  # what is imported stays: searching it for garbage again and again would take a tenth of the time
+with _collection_paused():  # imported objects stay alive: scanning them repeatedly for garbage would take a tenth of the time
     from adjit.runtime.function import Function, function
 
 from adjit.ir.errors import (

@@ -2,9 +2,9 @@
 
     python benchmarks/census.py [--all]
 
-Public functions of `np`, `np.linalg` and `np.fft` count, without those that do not compute with arrays of numbers (`AWAY`). A function is
-called as in `tests/tracer/rows.py`, or with the first arguments of `SAMPLES` that NumPy accepts; works means that all results are NumPy's.
-`--all` lists every function, otherwise those that do not work both ways.
+All public functions of `np`, `np.linalg` and `np.fft` are counted, except those that do not compute with arrays of numbers (`AWAY`). A
+function is called as in `tests/tracer/rows.py`, or with the first arguments of `SAMPLES` that NumPy accepts; it works if all results are
+NumPy's. `--all` lists every function, otherwise those that do not work both eagerly and traced.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def calls(f: Callable[..., Any]) -> list[Call]:
     for args in SAMPLES:
         try:
             f(*args)
-        except Exception:  # any: these arguments are not for this function
+        except Exception:  # of any class: the function does not take these arguments
             continue
         numbers = [a for a in args if isinstance(a, int)]  # counts and axes, which are the last arguments, are not traced
         return [(lambda *arrays, numbers=numbers: f(*arrays, *numbers), args[: len(args) - len(numbers)])]
@@ -91,7 +91,7 @@ def eager(f: Callable[..., Any], *args: Any) -> Any:
 
 
 def outcome(f: Callable[..., Any], run: Callable[..., Any]) -> str:
-    """Empty if all calls give NumPy's results; else why not."""
+    """Return an empty string if all calls give NumPy's results, else the reason."""
     rows = calls(f)
     if not rows:
         return "no sample: NumPy accepts none of the arguments"

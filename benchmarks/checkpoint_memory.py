@@ -59,7 +59,7 @@ def main() -> None:
         measure(options.way, options.trips)
         return
     print(f"{options.trips:,} trips")
-    print(f"{'':10} {'growth':>10} {'peak':>10} {'seconds':>9} {'forward':>9}   gradient by gravity and first angle")
+    print(f"{'':10} {'growth':>10} {'peak':>10} {'seconds':>9} {'forward':>9}   gradient for gravity and first angle")
     forward = 0.0
     for way in WAYS:
         command = [sys.executable, __file__, "--trips", str(options.trips), "--way", way]

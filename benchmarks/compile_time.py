@@ -30,7 +30,7 @@ STAGES = ("trace", "optimize", "compile")
 
 
 def chain(x: np.ndarray, length: int) -> np.ndarray:
-    """Four kinds of elementwise op in turn, with constants that make neighbouring ops differ."""
+    """Four kinds of elementwise op in turn, with constants that make successive ops differ."""
     for k in range(length):
         match k % 4:
             case 0:

@@ -1,10 +1,10 @@
-"""Data-parallel training steps on 1, 2 and 4 ranks, beside torch DDP and the cost model; all-reduces inside of a compiled function.
+"""Data-parallel training steps on 1, 2 and 4 ranks, compared with torch DDP and the cost model; all-reduces inside a compiled function.
 
     python benchmarks/distributed.py [--ranks 1 2 4] [--rounds 5] [--torch PYTHON] [--check]
 
 Ranks have one thread each, and a core each where there are enough. A time is the least of many steps, of the slowest rank; runs alternate,
-so that other work on the machine disturbs all alike. `apart` are the same ranks on the same parts of a batch that exchange nothing and
-train networks of their own: the speed-up that the machine permits, whose cores share caches and memory.
+so that other work on the machine disturbs all alike. `apart` are the same ranks on the same parts of a batch, which exchange nothing and
+train separate networks: this is the largest speed-up that the machine allows, whose cores share caches and memory.
 
 The prediction is the cost model of docs/distributed.md: c0 + c1 b, fitted to steps of one rank with batches of b = 32 to 256, for the part
 of a rank, plus the measured all-reduce of as many gradients; ranks that outnumber the cores take turns. `--torch` is a Python that has
@@ -286,7 +286,7 @@ def show_goals(found: Measured) -> None:
 def main(options: argparse.Namespace) -> None:
     torch = options.torch if has_torch(options.torch) else None
     if torch is None:
-        print(f"{options.torch} has no torch: --torch PYTHON gives one that has")
+        print(f"{options.torch} has no torch: pass a Python that has it as --torch PYTHON")
     found = Measured(options.ranks)
     for _ in range(options.rounds):
         found.round(torch)

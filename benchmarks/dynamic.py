@@ -142,8 +142,8 @@ def bind_threads() -> None:
 
 
 def memory() -> float:
-    """The resident memory of this process, in MB, without what is free: the arrays of all sizes come and go in between."""
-    residency.give_back(toolchain.LIBRARY, always=True)  # what compiling leaves of LLVM
+    """The resident memory of this process, in MB, without free memory: arrays of all sizes are allocated and freed in between."""
+    residency.give_back(toolchain.LIBRARY, always=True)  # memory of LLVM that is not used after compiling
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
     if trim is not None:
         trim(0)
@@ -160,7 +160,7 @@ def timed(call: Callable[[], Any]) -> tuple[float, float]:
 
 def cost(name: str, model: Model) -> str:
     """Call a function with all sizes, and describe what compiling it cost."""
-    aj.function(lambda x: x + 1)(np.ones(3))  # what the first call in a process takes
+    aj.function(lambda x: x + 1)(np.ones(3))  # excludes the cost of the first call in a process
     general = aj.function(model.call, dynamic="auto")
     before, seconds, processor = 0.0, 0.0, 0.0
     for b, t in model.every:

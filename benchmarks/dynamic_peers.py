@@ -19,7 +19,7 @@ def with_torch(threads: int) -> dict[str, Bound]:
     torch.set_num_threads(threads)
 
     def differentiated(loss: Callable[..., Any], data: int) -> Callable[..., Any]:
-        """The loss and its gradient by all arguments but the first ones."""
+        """The loss and its gradient with respect to all arguments except the first ones."""
 
         def step(*tensors: Any) -> Any:
             value = loss(*tensors)

@@ -1,4 +1,4 @@
-"""Workloads at real sizes, beside NumPy and whichever of SciPy, JAX and PyTorch are installed, in one run.
+"""Workloads at real sizes, compared with NumPy and whichever of SciPy, JAX and PyTorch are installed, in one run.
 
     python benchmarks/large.py [--only WORD,WORD] [--seconds 2] [--cpu]
 
@@ -25,7 +25,7 @@ PAUSE = 0.25  # seconds
 
 
 def heat(n: int) -> Workload:
-    """200 explicit steps of a reaction-diffusion equation on a periodic n x n grid, with the gradient by the initial state."""
+    """200 explicit steps of a reaction-diffusion equation on a periodic n x n grid, with the gradient of the initial state."""
     start = 0.1 * rng.standard_normal((n, n))
 
     def energy(u: Any) -> Any:
@@ -70,7 +70,7 @@ def factorisation(name: str, n: int) -> Workload:
 
 
 def gaussian_process(n: int) -> Workload:
-    """Marginal likelihood of n points with a squared exponential kernel, by Cholesky factors; gradient by three parameters."""
+    """Marginal likelihood of n points with a squared exponential kernel, by Cholesky factors; gradient of three parameters."""
     x, y = np.sort(rng.uniform(0.0, 10.0, n)), rng.standard_normal(n)
     squares = (x[:, None] - x[None, :]) ** 2
 

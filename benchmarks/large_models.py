@@ -93,7 +93,7 @@ def dynamic_time_warping(n: int, gradient: bool) -> Workload:
 
 
 def attention(times: int, causal: bool) -> Workload:
-    """48 heads of 64, value and gradient by q, k and v, float32."""
+    """48 heads of 64, value and gradients of q, k and v, float32."""
     q, k, v = rng.standard_normal((3, 48, times, 64)).astype("f4")
     mask = np.tril(np.ones((times, times), bool))
 
@@ -132,7 +132,7 @@ def gpt() -> Workload:
     mask = np.tril(np.ones((TIMES, TIMES), bool))
 
     def model(np_: Any, softmax: Any, logsumexp: Any, params: Any, ids: Any, targets: Any) -> Any:
-        """The same text for NumPy's functions and those of JAX."""
+        """The same code for NumPy's and JAX's functions."""
 
         def norm(x: Any) -> Any:
             mean = np_.mean(x, axis=-1, keepdims=True)

@@ -26,14 +26,14 @@ Call = Callable[[], Any]
 
 
 class Row(NamedTuple):
-    """A function of a framework's namespaces and of arrays; with `gradient`, it gives a scalar, and is differentiated by the first one."""
+    """A function of a framework's namespace and arrays; with `gradient`, its result is a scalar, and the first array is differentiated."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     gradient: bool
 
 
-# ---- what is computed, given a framework's namespace
+# ---- the functions, given a framework's namespace
 
 
 def transformed(name: str) -> Callable[..., Any]:
@@ -188,7 +188,7 @@ def single(x: Any) -> Any:
 
 
 def agree(results: dict[str, Any], gradient: bool, tolerance: float) -> bool:
-    """JAX's gradients by complex numbers are the conjugates."""
+    """Whether results agree; JAX's gradients of complex numbers are the conjugates."""
     ours = results["adjit"]
     for name, theirs in results.items():
         other = numpy.conj(theirs) if name == "jax" and gradient else theirs
@@ -207,7 +207,7 @@ def main() -> int:
     parser.add_argument("--float32", action="store_true", help="float32 and complex64 instead of float64 and complex128")
     options = parser.parse_args()
     clock = time.process_time if options.processor else time.perf_counter
-    if options.processor:  # before the frameworks are imported, which ask for it
+    if options.processor:  # before the frameworks are imported, which read it then
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     print("| row | adjit | JAX | PyTorch | ratio | |\n|---|--:|--:|--:|--:|---|")
     worst = True

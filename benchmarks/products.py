@@ -2,8 +2,8 @@
 
     python benchmarks/products.py [--dtypes float32,float64] [--shapes 100x100x100,4096x64x64] [--seconds 0.1]
 
-A shape is m x n x k. Every shape has a program of its own, as a function that is only called with one shape has. ADJIT_NUM_THREADS and
-OMP_NUM_THREADS give the number of threads; with one, no pause is needed between the libraries, whose threads spin after a call.
+A shape is m x n x k. Every shape has a program of its own, as for a function that is called with one shape only. ADJIT_NUM_THREADS and
+OMP_NUM_THREADS set the number of threads; with one, no pause is needed between the libraries, whose threads spin after a call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Detects loss of speed: a few kernels against NumPy, as ratios measured in one run, each with a limit that allows for noise; and what
-cost models decide about a few programs, which does not depend on the machine or on noise.
+"""Detects loss of speed: a few kernels against NumPy, as ratios measured in one run, each with a limit that allows for noise; and the
+decisions of cost models about a few programs, which do not depend on the machine or on noise.
 
-python benchmarks/regression.py          prints two tables; exits with 1 if a ratio is above its limit, or a decision is another
+python benchmarks/regression.py          prints two tables; exits with 1 if a ratio is above its limit, or a decision has changed
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import adjit as aj
 from adjit.runtime.quick import settle
 
 ROUNDS = 30
-TRIES = 4  # that a ratio above its limit is measured in all: a slow period of the machine passes, a slow kernel does not
+TRIES = 4  # number of measurements of a ratio above its limit: a slow period of the machine passes, a slow kernel does not
 
 
 class Kernel(NamedTuple):
@@ -131,7 +131,7 @@ def kernels() -> list[Kernel]:
 
 
 class Decision(NamedTuple):
-    """Something that a cost model decides: a count in the optimised program."""
+    """A decision of a cost model: a count in the optimised program."""
 
     name: str
     found: int
@@ -139,7 +139,7 @@ class Decision(NamedTuple):
 
 
 def decisions() -> list[Decision]:
-    """One or more for each cost model: a mistake there gives right results, later."""
+    """One or more decisions of each cost model: with a mistake there, results are right, but slower."""
     f64 = np.ones
 
     def recurrent(w, u, xs):
@@ -182,7 +182,7 @@ def decisions() -> list[Decision]:
         Decision("arrays that the network stores", saved(short), 2),
         Decision("arrays that a polynomial stores", saved(cheap), 1),
         Decision("arrays that costly functions store", saved(costly), 2),
-        # of arrays that no first-level cache holds
+        # of arrays that are larger than any first-level cache
         Decision("kernels of differences and their gradient", kernels_of(optimized(aj.value_and_grad(rosenbrock), f64(20_000))), 1),
         Decision("kernels of costly differences", kernels_of(optimized(aj.value_and_grad(costly_differences), f64(20_000))), 2),
         Decision("pieces of exp of 1,000 numbers", chunks(np.exp, f64(1000)), 0),
@@ -246,7 +246,7 @@ def main() -> int:
     if slow:
         print(f"slower than allowed: {', '.join(slow)}")
     if other:
-        print(f"decided otherwise: {', '.join(other)}")
+        print(f"decisions that have changed: {', '.join(other)}")
     return 1 if slow or other else 0
 
 

@@ -125,7 +125,7 @@ def cases() -> dict[str, Case]:
         "where and clip, 1e6": Case(lambda np, x: np.sum(np.where(x > 0, np.clip(x, 0.1, 0.9), x * 0.01)), (normal(million),), (0,)),
         "integers, 1e6": Case(lambda np, x: (x * 3 + 1) // 2 % 7, (below(1000, million),)),
         "small vector": Case(lambda np, x: np.sum(np.tanh(x * 2 + 1) ** 2), (normal(10),), (0,)),
-        "gradient by a dict of parameters": Case(tree_loss, (params, normal(8, 5), normal(8, 2)), (0,)),
+        "gradient of a dict of parameters": Case(tree_loss, (params, normal(8, 5), normal(8, 2)), (0,)),
         "Adam, 1e6": Case(adam, (normal(million), normal(million), normal(million), numpy.abs(normal(million)))),
         "clip 20 gradients by their norm": Case(clipped, tuple(normal(50_000) for _ in range(20))),
         "sum over columns, 4096 x 4096": Case(lambda np, x: np.sum(x * x, 0), (normal(4096, 4096),)),

@@ -45,7 +45,7 @@ def sweep(row: Row, dtype: np.dtype[Any], stride: int, count: int) -> Iterator[t
 
 
 def zoomed(row: Row, dtype: np.dtype[Any], where: list[float], count: int, seed: int) -> tuple[Array, ...]:
-    """Arguments within a few percent of `where`: a sweep of the whole range is sparse at any one place."""
+    """Arguments within a few percent of `where`: a sweep of the whole range is sparse around any number."""
     rng = np.random.default_rng(seed)
     args = tuple((w * (1 + rng.uniform(-0.04, 0.04, count))).astype(dtype) for w in where)
     if row.arity == 2:

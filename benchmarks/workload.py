@@ -1,4 +1,4 @@
-"""What the files of workloads at real sizes share."""
+"""Helpers for the workloads at real sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ rng = np.random.default_rng(0)
 
 
 def peer(name: str) -> Any:
-    """A module that may not be installed: None then."""
+    """Return a module, or None if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -30,7 +30,7 @@ def tensors(torch: Any, arrays: Any, requires_grad: bool = False) -> list[Any]:
 
 
 def jitted(jax: Any, function: Callable[..., Any], *args: Any) -> Callable[[], Any]:
-    """A call of a function of JAX, compiled, that waits for its results."""
+    """Return a call of a compiled JAX function that waits for its results."""
     on_device = jax.tree.map(jax.numpy.asarray, args)
     compiled = jax.jit(function)
     return lambda: jax.block_until_ready(compiled(*on_device))

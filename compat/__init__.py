@@ -5,7 +5,7 @@ float32, dtypes are never promoted, and `tf.function` traces once for each value
 TensorFlow that are missing raise an error that says so.
 """
 
-# ruff: noqa: I001 - one name a line would make this page four times as long
+# ruff: noqa: I001 - one name per line would make this module four times as long
 from __future__ import annotations
 
 import contextlib as _contextlib
@@ -227,7 +227,7 @@ def __getattr__(name: str) -> _Any:
         return getattr(found, own) if own else found
     if name in _OUT_OF_SCOPE:
         raise errors.MissingPartError(None, None, f"tf.{name} is out of the scope of adjit.tf; {_OUT_OF_SCOPE[name]}")
-    return _missing("tf", "compose it of what is here, or compute it with NumPy")(name)
+    return _missing("tf", "compose it of functions that adjit.tf has, or compute it with NumPy")(name)
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 A buffer is carried by loops, and gradients flow through it, as any other tensor. Until an element is written, the shape of the rows may be
 unknown: the buffer is then a Python number, which takes the type of the other operand. A buffer that grows at indices that are only known
-at run time has rows to spare, as lists in loops of unknown length have (tracer/list_items.py), and the number of those in use is traced.
+at run time has spare capacity, as lists in loops of unknown length (tracer/list_items.py), and the number of rows in use is traced.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjit.ir import ops
-from adjit.ir.errors import OutOfRoomError
+from adjit.ir.errors import CapacityError
 from adjit.ir.found_sizes import found_size
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import Op, apply
@@ -66,7 +66,7 @@ class Elements:
         return self
 
     def fill(self, rows: list[Any]) -> Elements:
-        """All elements at once."""
+        """Set all elements at once."""
         if len(rows) > self.size and not self.grows:
             raise ValueError(f"Cannot unstack {len(rows)} tensors into a TensorArray of static size {self.size}")
         kept = [self.element(row) for row in rows]
@@ -126,7 +126,7 @@ class Buffer:
 
     @staticmethod
     def of(elements: Elements) -> Buffer:
-        """The elements of an array that was made outside of the trace."""
+        """Return a buffer with the elements of an array that was created outside of the trace."""
         known = elements.shape.is_fully_defined() or any(item is not None for item in elements.items)
         rows = elements.stack() if known else elements.dtype.dtype.type(0).item()
         return Buffer(rows, elements.size, elements.dtype, elements.grows, elements.grows)
@@ -147,17 +147,17 @@ class Buffer:
     def with_rows(self, rows: Any, size: Any) -> Buffer:
         return Buffer(dress(rows), size, self.dtype, self.grows, self.spare)
 
-    # ---- room
+    # ---- capacity
 
-    def roomy(self, shape: tuple[Any, ...] | None = None) -> Any:
-        """The rows, with some to spare; a number as long as the shape of an element is not known."""
+    def with_capacity(self, shape: tuple[Any, ...] | None = None) -> Any:
+        """Return the rows with spare capacity; a number as long as the shape of an element is not known."""
         if not self.written and shape is None:
             return self.rows
         shape = tuple(self.rows.type.shape[1:]) if shape is None else shape
         size = self.size if isinstance(self.size, int) else 0
-        room = max(size, ItemForm.like(Literal(0, TensorType(self.dtype.dtype, shape))).room)
-        rows = self.rows if self.written else create.zeros((room, *shape), self.dtype.dtype)
-        return rows if rows.type.shape[0] >= room else resized(rows, room)
+        capacity = max(size, ItemForm.like(Literal(0, TensorType(self.dtype.dtype, shape))).capacity)
+        rows = self.rows if self.written else create.zeros((capacity, *shape), self.dtype.dtype)
+        return rows if rows.type.shape[0] >= capacity else resized(rows, capacity)
 
     def write(self, index: Any, value: Any) -> Buffer:
         x = convert_to_tensor(value, dtype_hint=self.dtype)
@@ -170,18 +170,18 @@ class Buffer:
         return self.with_rows(ops.setitem(rows, index, x), size)
 
     def _counted(self, index: Any, x: Operand) -> tuple[Any, Any, Any]:
-        """Rows among which one can be written at an index that is checked at run time, the index, and the number of elements afterwards."""
-        rows, at, size = self.roomy(x.type.shape), convert_to_tensor(index), convert_to_tensor(self.size)
+        """Return rows with capacity for an index that is checked at run time, the index, and the number of elements after the write."""
+        rows, at, size = self.with_capacity(x.type.shape), convert_to_tensor(index), convert_to_tensor(self.size)
         most = rows.type.shape[0]
         ops.check(ops.greater_equal(at, 0), "TensorArray: Writing to negative indices is not allowed.")
         if not self.grows:
             ops.check(ops.less(at, size), "TensorArray: Tried to write to an index beyond its size, but array is not resizeable")
-        room = f"a TensorArray has more than {most} elements, the most that there is room for; give its size"
-        ops.check(ops.less(at, most), room, OutOfRoomError.__name__)
+        full = f"a TensorArray has more than {most} elements, its capacity; give its size"
+        ops.check(ops.less(at, most), full, CapacityError.__name__)
         return rows, ops.minimum(at, most - 1), ops.maximum(size, at + 1) if self.grows else self.size
 
     def _with_row(self, index: Any, x: Operand) -> tuple[Any, Any, Any]:
-        """The same, where the number of elements is known."""
+        """Return the same as `_counted`, where the number of elements is known."""
         rows = self.rows if self.written else create.zeros((self.size, *x.type.shape), self.dtype.dtype)
         if is_traced(index):
             return rows, index, self.size
@@ -232,15 +232,15 @@ class Buffer:
 
 
 def in_region() -> bool:
-    """Whether a branch or a loop is being traced: whether its writes happen, and how often, is known at run time."""
+    """Whether a branch or a loop is being traced: whether its writes happen, and how often, is known only at run time."""
     trace = current_trace()
     return trace is not None and trace is not trace.root()
 
 
 class UnknownRows(Tensor, Operand):
-    """The first rows of a tensor, as many as are known when the function has run.
+    """The first rows of a tensor; their number is known when the function has run.
 
-    Returned from the function, they are cut off then. An op on them reads them as a tensor, whose size the call has to find first.
+    If it is returned from the function, it is cut to size then. An op on it reads a tensor whose size the call has to find first.
     """
 
     level = 4  # above traced values, as for variables: an op reads it first

@@ -50,7 +50,7 @@ class ForwardAccumulator:
             if primal.type.shape != tangent.type.shape or primal.type.dtype != tangent.type.dtype:
                 raise ValueError(f"Expected the tangent of a primal of {primal.type} to be {primal.type}, got {tangent.type}")
         self._tape = GradientTape(persistent=True, watch_accessed_variables=False)
-        self._around: tuple[Any, ...] = ()  # what recorded when this began: derivatives along the tangents are part of it
+        self._around: tuple[Any, ...] = ()  # the recorders that were active when this one began: they record its derivatives, too
 
     def __enter__(self) -> ForwardAccumulator:
         if self._tape._recording:
@@ -70,7 +70,7 @@ class ForwardAccumulator:
         return tree.unflatten([self._along(x, UnconnectedGradients(unconnected_gradients)) for x in leaves])
 
     def _along(self, result: Any, unconnected: UnconnectedGradients) -> Any:
-        """The gradient by the results' weights of a gradient, which is linear in them: the transpose of reverse mode."""
+        """Return the tangent as a transpose of reverse mode: a gradient is linear in the weights of the results; differentiate it again."""
         for primal, tangent in zip(self._primals, self._tangents, strict=True):
             if result is primal:
                 return tangent
@@ -78,7 +78,7 @@ class ForwardAccumulator:
         with self._recorded(), GradientTape(watch_accessed_variables=False) as outer:
             outer.watch(weights)
             assert outer._record is not None
-            weights = outer._record.resolve(weights)  # the value that stands for a constant of a trace
+            weights = outer._record.resolve(weights)  # the value that represents a constant of a trace
             found = self._tape.gradient(result, self._primals, weights)
             pairs = [(g, t) for g, t in zip(found, self._tangents, strict=True) if g is not None]
             along = outer.gradient([g for g, _ in pairs], weights, [t for _, t in pairs]) if pairs else None
@@ -100,7 +100,7 @@ class ForwardAccumulator:
 
 
 class _Stopped(TraceRecord):
-    """The statements of a trace without those that compute values which are taken for constants."""
+    """The statements of a trace without those that compute values treated as constants."""
 
     def __init__(self, stops: Sequence[Operand]) -> None:
         super().__init__(watch_accessed=False)
@@ -124,11 +124,11 @@ class _WholeTape(GradientTape):
 
 
 def source_of(x: Any, what: str) -> Operand:
-    """The value that a source is in the trace. A constant is none: what depends on it was computed while tracing."""
+    """Return the value of a source in the trace. A constant has none: everything that depends only on it was computed while tracing."""
     source: Operand = x.read_operand() if isinstance(x, RuntimeVariable) else x
     if not isinstance(source, Value):
         raise UnsupportedError(
-            f"tf.{what}: {x!r} is a constant, and what depends on it alone was computed while tracing; make it an argument or a "
+            f"tf.{what}: {x!r} is a constant, and everything that depends only on it was computed while tracing; make it an argument or a "
             "tf.Variable, or watch it with a tf.GradientTape before it is used"
         ).at(user_location())
     return source
@@ -139,9 +139,9 @@ def gradients(
     ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", gate_gradients: bool = False, aggregation_method: Any = None,
     stop_gradients: Any = None, unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Any]:  # fmt: skip
-    """The gradients of the sum of ys by each of xs, inside a tf.function; elsewhere use tf.GradientTape.
+    """The gradients of the sum of ys with respect to each of xs, inside a tf.function; elsewhere use tf.GradientTape.
 
-    Values among `stop_gradients` count as constants: derivatives do not pass through them, to what they were computed from.
+    Values among `stop_gradients` count as constants: derivatives do not pass through them to the values that they were computed from.
     """
     if current_trace() is None:
         raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.")
@@ -155,7 +155,7 @@ def gradients(
 def hessians(
     ys: Any, xs: Any, gate_gradients: bool = False, aggregation_method: Any = None, name: str = "hessians",
 ) -> list[Any]:  # fmt: skip
-    """The second derivatives of the sum of ys by each of xs, inside a tf.function."""
+    """The second derivatives of the sum of ys with respect to each of xs, inside a tf.function."""
     if current_trace() is None:
         raise RuntimeError("tf.hessians is not supported when eager execution is enabled. Use tf.GradientTape instead.")
     out = []

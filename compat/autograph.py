@@ -37,13 +37,13 @@ def set_loop_options(**options: Any) -> None:
 
 
 class Feature(enum.Enum):
-    """TensorFlow's optional features of AutoGraph; here, all that is rewritten always is."""
+    """TensorFlow's optional features of AutoGraph; here, all supported statements are always rewritten."""
 
     ALL, AUTO_CONTROL_DEPS, ASSERT_STATEMENTS, BUILTIN_FUNCTIONS, EQUALITY_OPERATORS, LISTS, NAME_SCOPES = range(7)
 
     @classmethod
     def all_but(cls, exclude: Any) -> tuple[Feature, ...]:
-        """All features but some."""
+        """All features except some."""
         return tuple(set(cls) - {cls.ALL} - set(exclude if isinstance(exclude, list | tuple | set) else [exclude]))
 
 
@@ -56,4 +56,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-__getattr__ = missing("tf.autograph", "docs/control_flow.md says what is rewritten")
+__getattr__ = missing("tf.autograph", "docs/control_flow.md describes what is rewritten")

@@ -30,7 +30,7 @@ def _callback(what: str, func: Callable[..., Any] | None, inp: Any, kinds: Any, 
     if inp is None:
         return functools.wraps(func)(lambda *args: _callback(what, func, args, kinds, given))
     if tracing():
-        out_of_scope(f"{what} inside of a tf.function", "a compiled function calls no Python while it runs: call it before or after")
+        out_of_scope(f"{what} inside a tf.function", "a compiled function cannot call Python while it runs: call it before or after")
     out = func(*(given(x) for x in inp))
     if isinstance(kinds, list | tuple):
         return [convert_to_tensor(x, kind) for x, kind in zip(out, kinds, strict=True)]

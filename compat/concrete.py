@@ -81,7 +81,7 @@ class ConcreteFunction:
         return out
 
     def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, list[Any]] | None:
-        """The same, from only the tensors, in order; None if their number differs."""
+        """The leaves of each parameter, from only the tensors, in order; None if their number differs."""
         leaves = {name: flatten(template)[0] for name, template in self._templates.items()}
         names = self._tensor_names()
         given = dict(zip(names, args, strict=False)) | kwargs
@@ -91,7 +91,7 @@ class ConcreteFunction:
         return {name: [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in each] for name, each in leaves.items()}
 
     def _tensor_names(self) -> list[str]:
-        """A name for each tensor among the arguments: that of its spec, or of its parameter, with a number where that is taken."""
+        """A name for each tensor among the arguments: that of its spec, or of its parameter, with a number if that is already used."""
         names: list[str] = []
         for parameter, template in self._templates.items():
             kind = self._parameters.parameters[parameter].kind
@@ -282,7 +282,7 @@ def outputs_of(compiled: Compiled) -> Any:
 
 
 def spec_for(type: TensorType, name: str | None = None) -> TensorSpec:
-    """The template of values of a type: sizes that are known at each call only are None."""
+    """The template of values of a type: sizes that are known only at each call are None."""
     return TensorSpec([None if is_symbolic(n) else n for n in type.shape], type.dtype, name)
 
 

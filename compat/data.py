@@ -1,6 +1,6 @@
-"""tf.data: what a training loop over arrays needs: slices, batches, shuffling, repetition and maps, in plain Python.
+"""tf.data for training loops over arrays: slices, batches, shuffling, repetition, maps and others, in plain Python.
 
-Everything else is rejected by name: use any iterable of arrays in a custom loop instead.
+Methods that are missing raise an error that names them: use any iterable of arrays in a custom loop instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Dataset:
     def __init__(self, start: Callable[[], Iterator[Any]], length: int | None = None, spec: Any = None) -> None:
         self._start = start
         self._length = length  # None: unknown; -1: infinite
-        self._spec = spec  # of the elements, where it is promised
+        self._spec = spec  # of the elements, if it was declared
         self._inside = tracing()  # created by a function that is being traced: its elements are known then
 
     # ---- sources
@@ -65,9 +65,9 @@ class Dataset:
         generator: Callable[..., Any], output_types: Any = None, output_shapes: Any = None, args: Any = (), output_signature: Any = None,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """What a function yields when it is called with `args`, with the dtypes and shapes that are promised."""
+        """The elements that a generator function yields for `args`, with the declared dtypes and shapes."""
         if (output_types is None) == (output_signature is None):
-            raise TypeError("Dataset.from_generator: pass output_signature (or output_types), which says what the generator yields")
+            raise TypeError("Dataset.from_generator: pass output_signature (or output_types), the types of the elements")
         promised = given_specs(output_types, output_shapes) if output_signature is None else output_signature
         whole = tree_map(convert_to_tensor, tuple(args))
         return Dataset(lambda: (as_promised(x, promised) for x in generator(*(np.asarray(a) for a in whole))), spec=promised)
@@ -170,8 +170,8 @@ class Dataset:
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
         """The same elements; a thread computes the next `buffer_size` of them while one is used."""
-        room = AUTOMATIC if int(buffer_size) == AUTOTUNE else int(buffer_size)
-        return self if room < 1 or tracing() else Dataset(lambda: prefetched(self, room), self._length)
+        count = AUTOMATIC if int(buffer_size) == AUTOTUNE else int(buffer_size)
+        return self if count < 1 or tracing() else Dataset(lambda: prefetched(self, count), self._length)
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """The elements of this dataset, then those of another."""
@@ -180,23 +180,23 @@ class Dataset:
         return Dataset(lambda: chain(self, dataset), -1 if infinite else None if unknown else sum(n or 0 for n in lengths))
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
-        """The elements of the datasets that a function makes of the elements, one dataset after the other."""
+        """The elements of the datasets that a function returns for each element, one dataset after the other."""
         return Dataset(lambda: (x for element in self for x in _dataset("flat_map", called(map_func, element))))
 
     def interleave(
         self, map_func: Callable[..., Any], cycle_length: Any = None, block_length: int = 1, num_parallel_calls: Any = None,
         deterministic: Any = None, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        """The elements of the datasets that a function makes of the elements, of `cycle_length` datasets in turn."""
+        """The elements of the datasets that a function returns for each element, taken from `cycle_length` datasets in turn."""
         cycle = 16 if cycle_length in (None, AUTOTUNE) else int(cycle_length)
         return Dataset(lambda: interleaved(self, lambda x: _dataset("interleave", called(map_func, x)), cycle, int(block_length)))
 
     def unbatch(self, name: str | None = None) -> Dataset:
-        """The rows of the elements, each an element."""
+        """The rows of the elements, as elements."""
         return Dataset(lambda: (row for element in self for row in rows_of(element)))
 
     def window(self, size: Any, shift: Any = None, stride: int = 1, drop_remainder: bool = False, name: str | None = None) -> Dataset:
-        """Datasets of `size` elements each; of elements that are structures, structures of datasets."""
+        """Datasets of `size` elements each; if elements are structures, structures of datasets."""
         count = int(size)
 
         def parts(elements: list[Any]) -> Any:
@@ -209,7 +209,7 @@ class Dataset:
     def padded_batch(
         self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: bool = False, name: str | None = None
     ) -> Dataset:
-        """Batches of elements of different shapes, which are filled up with zeros or `padding_values`."""
+        """Batches of elements of different shapes, which are padded with zeros or `padding_values`."""
         size = int(batch_size)
 
         def batches() -> Iterator[Any]:
@@ -231,7 +231,7 @@ class Dataset:
         return Dataset(elements, self._length)
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
-        """Every `num_shards`-th element, from that at `index` on."""
+        """Every `num_shards`-th element, starting with the one at `index`."""
         count, at = int(num_shards), int(index)
         if not 0 <= at < count:
             raise InvalidArgumentError(None, None, f"Index must be between 0 and {count - 1} (currently index = {at}).")
@@ -241,7 +241,7 @@ class Dataset:
         return Dataset(lambda: islice(iter(self), at, None, count), length)
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: str | None = None) -> Dataset:
-        """The outputs of a function of a state and an element, which returns the next state and an output."""
+        """The outputs of a function that maps a state and an element to the next state and an output."""
 
         def scanned() -> Iterator[Any]:
             state = tree_map(convert_to_tensor, initial_state)
@@ -256,7 +256,7 @@ class Dataset:
         return Dataset(lambda: takewhile(lambda x: bool(called(predicate, x)), self))
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """The dataset that a function makes of this one."""
+        """The dataset that a function returns for this one."""
         return transformation_func(self)
 
     def get_single_element(self, name: str | None = None) -> Any:
@@ -308,7 +308,7 @@ class Dataset:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        out_of_scope(f"tf.data.Dataset.{name}", "iterate over NumPy arrays, or use the methods that there are: batch, map, ...")
+        out_of_scope(f"tf.data.Dataset.{name}", "iterate over NumPy arrays, or use the methods that it has: batch, map, ...")
 
 
 def _dataset(where: str, value: Any) -> Dataset:
@@ -340,7 +340,7 @@ def _drawn(held: list[Any], choose: np.random.Generator) -> Any:
     return held.pop()
 
 
-__getattr__ = missing("tf.data", "there is tf.data.Dataset")
+__getattr__ = missing("tf.data", "use tf.data.Dataset")
 
 
 __all__ = ["AUTOTUNE", "Dataset", "TensorSpec"]

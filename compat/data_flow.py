@@ -1,7 +1,4 @@
-"""How datasets change the flow of their elements: generators behind `tf.data.Dataset.interleave`, `window`, `padded_batch`, `prefetch`.
-
-And what elements are promised to be, by `from_generator`.
-"""
+"""The generators behind `tf.data.Dataset.interleave`, `window`, `padded_batch` and `prefetch`, and the check of declared element types."""
 
 from __future__ import annotations
 
@@ -20,11 +17,11 @@ from .specs import TensorSpec
 from .tensor import convert_to_tensor, eager
 from .text import string
 
-AUTOMATIC = 2  # elements that are read ahead where the user leaves it open
+AUTOMATIC = 2  # elements that are read ahead with AUTOTUNE
 
 
 def called(function: Callable[..., Any], element: Any) -> Any:
-    """What a function of the user gives for an element: a tuple is passed as separate arguments."""
+    """Call a user's function on an element; a tuple is passed as separate arguments."""
     return function(*element) if type(element) is tuple else function(element)
 
 
@@ -56,7 +53,7 @@ def rows_of(element: Any) -> Iterator[Any]:
 
 
 def windows(source: Iterable[Any], size: int, shift: int, stride: int, whole: bool) -> Iterator[list[Any]]:
-    """Lists of `size` elements, `stride` apart; each starts `shift` elements after the one before. `whole`: leave out shorter ones."""
+    """Lists of `size` elements, `stride` apart; each starts `shift` elements after the previous one. `whole`: leave out shorter ones."""
     span = (size - 1) * stride + 1
     held: deque[Any] = deque()
     waiting, skip = iter(source), 0
@@ -73,7 +70,7 @@ def windows(source: Iterable[Any], size: int, shift: int, stride: int, whole: bo
 
 
 def padded(elements: Sequence[Any], shapes: Any, values: Any) -> Any:
-    """Elements stacked, after their tensors were filled up to one shape: the given one, or where that is None the largest."""
+    """Elements padded to one shape and stacked: the given shape, with the largest sizes where it is None."""
 
     def joined(shape: Any, value: Any, *tensors: Any) -> Any:
         arrays = [np.asarray(t) for t in tensors]
@@ -97,8 +94,8 @@ def padded(elements: Sequence[Any], shapes: Any, values: Any) -> Any:
 class Ahead:
     """Elements that a thread has read ahead."""
 
-    def __init__(self, source: Iterable[Any], room: int) -> None:
-        self.room = room
+    def __init__(self, source: Iterable[Any], capacity: int) -> None:
+        self.capacity = capacity
         self.held: deque[Any] = deque()
         self.changed = threading.Condition()
         self.stopped = self.ended = False
@@ -109,7 +106,7 @@ class Ahead:
         try:
             for element in source:
                 with self.changed:
-                    self.changed.wait_for(lambda: self.stopped or len(self.held) < self.room)
+                    self.changed.wait_for(lambda: self.stopped or len(self.held) < self.capacity)
                     if self.stopped:
                         return
                     self.held.append(element)
@@ -122,7 +119,7 @@ class Ahead:
                 self.changed.notify_all()
 
     def next(self) -> Any:
-        """The next element; raises StopIteration at the end, or what reading has raised."""
+        """Return the next element; raises StopIteration at the end, or the exception that reading raised."""
         with self.changed:
             self.changed.wait_for(lambda: self.held or self.ended)
             if self.held:
@@ -136,9 +133,9 @@ class Ahead:
             self.changed.notify_all()
 
 
-def prefetched(source: Iterable[Any], room: int) -> Iterator[Any]:
-    """The same elements; a thread reads the next `room` of them while one is used."""
-    ahead = Ahead(source, room)
+def prefetched(source: Iterable[Any], count: int) -> Iterator[Any]:
+    """The same elements; a thread reads the next `count` of them while one is used."""
+    ahead = Ahead(source, count)
     try:
         while True:
             try:
@@ -160,7 +157,7 @@ def given_specs(types: Any, shapes: Any) -> Any:
 
 
 def as_promised(element: Any, spec: Any) -> Any:
-    """What a generator has yielded, as tensors of the promised dtypes; an error if it does not fit."""
+    """Return a generated element as tensors of the declared dtypes; raise an error if it does not match."""
     if isinstance(spec, dict) and isinstance(element, dict) and set(spec) == set(element):
         return {key: as_promised(element[key], one) for key, one in spec.items()}
     if isinstance(spec, tuple) and isinstance(element, tuple | list) and len(spec) == len(element):

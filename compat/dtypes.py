@@ -1,7 +1,7 @@
 """TensorFlow's dtypes: `tf.float32` and so on, as thin wrappers of NumPy's.
 
 A `DType` compares equal to the NumPy dtype it names and can be used in its place. Dtypes that adjit does not support (strings) are
-rejected; those names raise from `adjit.tf` itself. float16 and bfloat16 are dtypes of storage (docs/numerics.md): functions compute in
+rejected; those names raise from `adjit.tf` itself. float16 and bfloat16 are storage dtypes (docs/numerics.md): functions compute in
 float32, and round their results, as TensorFlow's kernels do (`public` in wrapping.py).
 """
 
@@ -146,7 +146,7 @@ def as_dtype(type_value: Any) -> DType:
 
 
 def _known_as(dtype: np.dtype[Any]) -> DType:
-    if dtype not in _known:  # bfloat16, which NumPy knows once ml_dtypes is imported
+    if dtype not in _known:  # bfloat16, which NumPy supports once ml_dtypes is imported
         _known[dtype] = DType(dtype)
     return _known[dtype]
 
@@ -170,7 +170,7 @@ def __getattr__(name: str) -> Any:
         from . import math  # noqa: PLC0415 - it computes with dtypes
 
         return getattr(math, name)
-    return missing("tf.dtypes", "there are float16, float32, float64, complex64, complex128, bool and integers")(name)
+    return missing("tf.dtypes", "it has float16, float32, float64, complex64, complex128, bool and integers")(name)
 
 
 def __dir__() -> list[str]:

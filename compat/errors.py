@@ -133,7 +133,7 @@ _TRANSLATED: dict[type[BaseException], type[Exception]] = {
     }.items()
 }
 
-# what TensorFlow checks of branches and loops is a ValueError there, and a TypeError where dtypes differ
+# for branches and loops, TensorFlow raises a ValueError, and a TypeError where dtypes differ
 _TRANSLATED[TraceError] = type("TraceError", (TraceError, ValueError), {"__module__": "adjit", "__doc__": TraceError.__doc__})
 
 OperatorNotAllowedInGraphError = TraceError  # the truth value, or iteration, of a value that is known only at run time
@@ -187,7 +187,7 @@ def missing(space: str, instead: str) -> Callable[[str], NoReturn]:
     def __getattr__(name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise MissingPartError(None, None, f"{space}.{name} is out of the scope of adjit.tf, or no part of TensorFlow; {instead}")
+        raise MissingPartError(None, None, f"{space}.{name} is out of the scope of adjit.tf, or not part of TensorFlow; {instead}")
 
     return __getattr__
 

@@ -46,7 +46,7 @@ from .tensor import EagerTensor, SymbolicTensor, convert_to_tensor, dress, dress
 from .variable import Variable
 
 PYTHON = (bool, int, float, complex, str, bytes)
-DIFFERENT = (5, 7, 11, 13, 17, 19, 23)  # sizes in the place of those that a template leaves open
+DIFFERENT = (5, 7, 11, 13, 17, 19, 23)  # example sizes for those that a template leaves open
 
 
 class Body:
@@ -175,7 +175,7 @@ class Function(RuntimeFunction):
             if missing:
                 names = ", ".join(missing)
                 raise TypeError(f"input_signature missing type constraint for {names}: TensorSpecs are still required for {names}")
-        self._arity = len(parameters) - self._method if simple else -1  # with this number of positional arguments nothing has to be bound
+        self._arity = len(parameters) - self._method if simple else -1  # with this number of positional arguments, binding is skipped
         self._described: weakref.WeakValueDictionary[Any, ConcreteFunction] = weakref.WeakValueDictionary()  # by trace
 
     def _new_shortcut(self) -> Shortcut:
@@ -211,7 +211,7 @@ class Function(RuntimeFunction):
         """Trace or call, with the elements of the datasets that the function reads as an additional argument."""
         body = self._fn
         assert isinstance(body, Body)
-        feeding.asks = True
+        feeding.can_retrace = True
         try:
             while True:
                 try:
@@ -219,7 +219,7 @@ class Function(RuntimeFunction):
                 except Wanted as wanted:
                     body.feeds.append(wanted.dataset)
         finally:
-            feeding.asks = False
+            feeding.can_retrace = False
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments as the cache distinguishes them: by parameter, with defaults, Python numbers by value."""
@@ -243,7 +243,7 @@ class Function(RuntimeFunction):
         assert signature is not None
         given = (*args, *kwargs.values())
         if len(given) < len(signature):
-            raise TypeError(f"{UNBOUND}: {self._name} has a signature of {len(signature)} inputs, and got {len(given)}")
+            raise TypeError(f"{UNBOUND}: {self._name} has a signature of {len(signature)} inputs, but got {len(given)}")
         names = [n for n in self._parameters.parameters if not (self._method and n in ("self", "cls"))]
         names += [f"{names[-1] if names else 'args'}_{i}" for i in range(len(names), len(signature))]  # of a *parameter
         checked = [fitting(name, spec, x) for name, spec, x in zip(names, signature, given, strict=False)]
@@ -264,13 +264,13 @@ class Function(RuntimeFunction):
         return self._described.setdefault((id(compiled), id(instance), str(found.structured_input_signature)), found)
 
     def _for_specs(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Compiled:
-        """The trace for templates: for all of the sizes that they leave open, if the function permits it, else for sizes of 1."""
+        """The trace for templates: for all sizes where they leave them open, if the function permits it, else for sizes of 1."""
         axes = open_axes((args, kwargs))
         if axes and config.dynamic is not False:
             for sizes in (DIFFERENT, [DIFFERENT[0]] * len(DIFFERENT)):
                 try:
                     found = self._for_sizes(args, kwargs, instance, sizes, axes)
-                except (AdjitError, ValueError, TypeError):  # those sizes do not fit together; an error of the function itself comes again
+                except (AdjitError, ValueError, TypeError):  # the example sizes do not fit; an error of the function itself is raised again
                     continue
                 if found.convention.is_general:
                     return found

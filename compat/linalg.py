@@ -1,4 +1,4 @@
-"""tf.linalg: products, equations, factorisations, norms, diagonals and bands of matrices. SVD and eigenvalues are not supported."""
+"""tf.linalg: products, equations, factorisations, eigenvalues and singular values, norms, diagonals and bands of matrices."""
 
 from __future__ import annotations
 

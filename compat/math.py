@@ -73,7 +73,7 @@ _atan2 = binary(ops.atan2, "atan2")
 
 
 def _where_zero(function: Callable[[Operand], Operand], x: Operand, y: Operand) -> Operand:
-    """x function(y), and 0 where x is 0, whatever y is there: the adjoint of `where` keeps it out of gradients too."""
+    """x function(y), and 0 where x is 0, whatever y is there: the adjoint of `where` also keeps such y out of gradients."""
     return ops.where(ops.equal(x, 0.0), 0.0, ops.mul(x, function(y)))
 
 
@@ -110,9 +110,9 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
     """`add_n`, which checks the shape and the dtype if they are given."""
     out = add_n(inputs)
     if shape is not None and tuple(out.type.shape) != sizes_of(shape):
-        raise ValueError(f"accumulate_n: the inputs are {out.type}, and shape={shape}")
+        raise ValueError(f"accumulate_n: the inputs are {out.type}, but shape={shape}")
     if tensor_dtype is not None and as_dtype(tensor_dtype) != out.dtype:
-        raise TypeError(f"accumulate_n: the inputs are {out.type}, and tensor_dtype={tensor_dtype}")
+        raise TypeError(f"accumulate_n: the inputs are {out.type}, but tensor_dtype={tensor_dtype}")
     return out
 
 
@@ -204,7 +204,7 @@ def _euclidean(x: Operand, axis: Any, keepdims: bool) -> Operand:
 
 
 def _squares(x: Operand) -> Operand:
-    """The squares of the absolute values, in the dtype of these."""
+    """The squares of the absolute values, in the dtype of the absolute values."""
     return ops.square(ops.absolute(x)) if x.type.is_complex else ops.square(x)
 
 

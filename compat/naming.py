@@ -18,7 +18,7 @@ _current = _Current()
 
 
 class name_scope(contextlib.AbstractContextManager[str]):
-    """A context manager that returns the path of names around it, of which variables that are created inside are named.
+    """A context manager that returns the path of names around it; variables that are created inside get it as a prefix.
 
     >>> with name_scope("outer"), name_scope("inner") as path:
     ...     print(path)
@@ -46,7 +46,7 @@ class name_scope(contextlib.AbstractContextManager[str]):
 
 
 def scoped(name: str | None, default: str) -> str | None:
-    """The name of something that is created here; None where neither a name nor a scope was given."""
+    """The name of an object that is created in this scope; None if neither a name nor a scope was given."""
     return f"{_current.path}{name or default}" if _current.path else name
 
 

@@ -15,7 +15,7 @@ from .errors import out_of_scope, translated
 from .tensor import tracing
 from .text import TextTensor
 
-STYLE = "tensorflow"  # the name of the array format, as the op knows it
+STYLE = "tensorflow"  # the name of the array format in the op
 
 
 @translated
@@ -27,7 +27,7 @@ def print(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str 
         stream.write(sep.join(_text(x, summarize) for x in inputs) + end)
         return
     if stream not in (sys.stdout, sys.stderr):
-        out_of_scope("tf.print(output_stream=...) inside of a tf.function", "give sys.stdout or sys.stderr")
+        out_of_scope("tf.print(output_stream=...) inside a tf.function", "give sys.stdout or sys.stderr")
     traced: list[Operand] = []
     template = _literal(sep).join(_template(x, traced) for x in inputs)
     ops.print_(template, *traced, end=end, stream="stdout" if stream is sys.stdout else "stderr", style=STYLE, summarize=summarize)

@@ -1,4 +1,4 @@
-"""tf.range of traced bounds: a loop over it stays a loop, and the first op on it makes it a tensor, whose size the call finds."""
+"""tf.range of traced bounds: a loop over it stays a loop; an op on it converts it to a tensor, whose size is found by the call."""
 
 from __future__ import annotations
 

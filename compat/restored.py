@@ -1,4 +1,4 @@
-"""Objects made from a saved model: variables, containers, and functions compiled from their IR."""
+"""Objects restored from a saved model: variables, containers, and functions compiled from their IR."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
 
 
 class Reader:
-    """Makes the parts of a saved model from their descriptions, each once."""
+    """Creates the parts of a saved model from their descriptions, each once."""
 
     def __init__(self, folder: str, data: dict[str, Any]) -> None:
         self.folder = folder
@@ -98,7 +98,7 @@ class Reader:
 
 
 class Trace:
-    """One traced function: what it takes, and its program."""
+    """One traced function: the types of its arguments, and its program."""
 
     def __init__(self, reader: Reader, name: str, data: dict[str, Any]) -> None:
         self.inputs = {parameter: decode(template) for parameter, template in data["inputs"].items()}
@@ -112,7 +112,7 @@ class Trace:
         leaves = flatten(self.inputs)[0]
         given = sum(isinstance(leaf, TensorSpec) for leaf in leaves)
         if len(func.params) != given + len(self.variables) + len(self.constants):
-            raise ValueError(f"{path} does not take what saved_model.json says of it")
+            raise ValueError(f"{path} does not take the arguments that saved_model.json lists for it")
         cells = {id(param): v for param, v in zip(func.params[given:], self.variables, strict=False)}
         self._assigned = [cells[id(param)] for param, _ in func.updates]
         block = func.block
@@ -150,7 +150,7 @@ class Trace:
         return all(ranges[name].low <= n and n <= (ranges[name].high or n) for name, n in sizes.items())
 
     def matching(self, arguments: dict[str, Any]) -> list[Any] | None:
-        """The tensors among the arguments; None if the trace was made for others."""
+        """The tensors among the arguments; None if the trace was made for arguments of other types."""
         out = []
         for name, template in self.inputs.items():
             wanted, tree = flatten(template)
@@ -183,7 +183,7 @@ def as_tensor(x: Any, spec: TensorSpec) -> Any:
 
 
 class RestoredFunction:
-    """A function of a saved model: calls find the trace that was made for arguments of their types."""
+    """A function of a saved model: a call runs the trace that was made for arguments of its types."""
 
     def __init__(self, reader: Reader, data: dict[str, Any]) -> None:
         self.name = self.__name__ = str(data["name"])

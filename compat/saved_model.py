@@ -4,9 +4,9 @@
     variables.safetensors   the values of variables and constants
     functions/0.ir          one traced function each, as the text of its IR
 
-Saved are the traces that a function has, and those that an `input_signature` asks for. Shapes are part of a trace; where it was compiled
-for all sizes, a loaded function compiles it for each. Nothing in these files is executed while they are read: what runs later are the
-functions, compiled from their IR.
+The traces that a function has are saved, and those for its `input_signature`. Shapes are part of a trace; where it was compiled for all
+sizes, a loaded function compiles it for each. Nothing in these files is executed while they are read; only the functions run later,
+compiled from their IR.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SaveOptions:
     def __init__(self, *, experimental_custom_gradients: bool = True, **others: Any) -> None:
         given = [name for name, value in others.items() if value]
         if given:
-            raise UnsupportedError(f"tf.saved_model.SaveOptions: {', '.join(given)} has no meaning for the files that adjit writes")
+            raise UnsupportedError(f"tf.saved_model.SaveOptions: {', '.join(given)} is not supported; leave it out")
 
 
 class LoadOptions(SaveOptions):
@@ -59,7 +59,7 @@ class LoadOptions(SaveOptions):
 
 
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None) -> None:
-    """Write a module (or any object with variables and functions) to a directory, from which `load` makes one that works the same.
+    """Write a module (or any object with variables and functions) to a directory, from which `load` creates one that behaves the same.
 
     `signatures` are functions to be found by name: one, or a dict of them.
 
@@ -119,7 +119,7 @@ class Writer:
     # ---- objects
 
     def attribute(self, value: Any, path: str) -> Any:
-        """The value with references in the place of objects; None for one that a loaded object does not have."""
+        """The value with references instead of objects; None for an attribute that is not saved."""
         if isinstance(value, RuntimeVariable):
             return SavedReference("variable", self.variable(value.store))
         if isinstance(value, EagerTensor):
@@ -214,7 +214,7 @@ class Writer:
         if compiled.guards:
             raise UnsupportedError(
                 f"{path} was compiled for all sizes with {', '.join(map(str, compiled.guards))}, which cannot be saved: call it with one "
-                "shape only, or set adjit.config.dynamic to False before it is made"
+                "shape only, or set adjit.config.dynamic to False before creating it"
             )
         text = print_func(program.func)
         try:
@@ -270,7 +270,7 @@ def traces_of(function: Function, instance: Any, path: str) -> Iterator[tuple[di
     signature = function._input_signature
     if signature is not None:
         if any(spec.shape is None for spec in flatten(signature)[0]):
-            raise UnsupportedError(f"{path} has an input_signature with a shape of None, and native code is made for a rank: write [None]")
+            raise UnsupportedError(f"{path} has an input_signature with a shape of None, but native code needs a rank: write [None]")
         given, was_called = function._positional(signature, {}, instance), bool(function._cache)
         general = function._for_specs(*given, instance)
         if not general.convention.is_general and open_axes(signature) and not was_called:
@@ -294,7 +294,7 @@ def traces_of(function: Function, instance: Any, path: str) -> Iterator[tuple[di
 
 
 def default_of(parameter: inspect.Parameter) -> list[Any]:
-    """The default of a parameter, as a list that is empty if it has none, or is not data: such an argument must be given."""
+    """The default of a parameter in a list, which is empty if there is none, or if it is not data: then the argument is required."""
     if parameter.default is inspect.Parameter.empty:
         return []
     try:
@@ -304,7 +304,7 @@ def default_of(parameter: inspect.Parameter) -> list[Any]:
 
 
 __all__ = ["LoadOptions", "SaveOptions", "load", "save"]
-__getattr__ = missing("tf.saved_model", "there are save, load, SaveOptions and LoadOptions")
+__getattr__ = missing("tf.saved_model", "it has save, load, SaveOptions and LoadOptions")
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ KINDS = ("result", "node", "variable", "function", "constant")
 
 
 class SavedReference:
-    """The number of something that is stored elsewhere: a result of a function, a variable, an object."""
+    """A reference by number to a result of a function, a variable or an object that is stored elsewhere."""
 
     __slots__ = ("kind", "number")
 
@@ -43,11 +43,11 @@ def encode(value: Any, what: str) -> Any:
         return {type(value).__name__: [encode(each, what) for each in value]}
     if isinstance(value, Mapping):
         return {"dict": [[encode(key, what), encode(each, what)] for key, each in value.items()]}
-    raise UnsupportedError(f"{what} holds {value!r}, which cannot be saved: a saved model has tensors, numbers, strings, lists and dicts")
+    raise UnsupportedError(f"{what} contains {value!r}, which cannot be saved; use tensors, numbers, strings, lists and dicts")
 
 
 def decode(data: Any) -> Any:
-    """The inverse of `encode`; ValueError for anything that it does not write."""
+    """The inverse of `encode`; raises ValueError for anything that `encode` does not write."""
     if type(data) in PLAIN:
         return data
     if isinstance(data, dict) and len(data) == 1:
@@ -64,4 +64,4 @@ def decode(data: Any) -> Any:
             return (list if kind == "list" else tuple)(map(decode, held))
         if kind == "dict" and isinstance(held, list):
             return {decode(key): decode(each) for key, each in held}
-    raise ValueError(f"no description of a saved model: {str(data)[:80]}")
+    raise ValueError(f"not a description of a saved model: {str(data)[:80]}")

@@ -1,4 +1,4 @@
-"""Updates of parts of a tensor: what `Variable.scatter_*`, `tf.tensor_scatter_nd_*` and `tf.math.*segment_*` share."""
+"""Updates of parts of a tensor, for `Variable.scatter_*`, `tf.tensor_scatter_nd_*` and `tf.math.*segment_*`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMBINE: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 
 
 class IndexedSlices:
-    """Rows `values` of a tensor, at `indices` along its first axis: the argument of `Variable.scatter_add` and its like."""
+    """Rows `values` of a tensor, at `indices` along its first axis: the argument of `Variable.scatter_add` and similar methods."""
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         self.values, self.indices, self.dense_shape = values, indices, dense_shape
@@ -32,12 +32,12 @@ class IndexedSlices:
 def nd_key(index: Operand) -> tuple[Any, ...]:
     """The index arrays along each axis, from an array whose last axis holds the positions."""
     if not index.type.shape:
-        raise InvalidShape("indices must be at least a vector: its last axis holds one place for each axis that is indexed")
+        raise InvalidShape("indices must be at least a vector: its last axis holds one index for each indexed axis")
     return tuple(ops.getitem(index, (..., i)) for i in range(index.type.shape[-1]))
 
 
 def scattered(how: str, x: Operand, key: tuple[Any, ...], values: Operand) -> Operand:
-    """A copy of x, updated at a key. Values at repeated indices are combined; of those that are `update`d, one remains."""
+    """A copy of x, updated at a key. Values at repeated indices are combined; with "update", one of them remains."""
     if how == "update":
         return ops.setitem(x, key, values)
     if how == "add":

@@ -54,10 +54,10 @@ def _numbers(ids: Operand, what: str) -> int:
 
 
 def _one_more(ids: Operand, what: str) -> int:
-    """The number of rows of a result whose last index is the largest of traced ones."""
+    """The number of rows of a result whose last index is the largest of traced indices."""
     if not ids.type.size:
         return 0
-    otherwise = f"{what}: the largest index decides on the shape; use tf.math.unsorted_segment_sum or tf.scatter_nd, which take the shape"
+    otherwise = f"{what}: the largest index determines the shape; use tf.math.unsorted_segment_sum or tf.scatter_nd, which take the shape"
     return found_size(ops.add(ops.max(ids), 1), otherwise)
 
 
@@ -115,7 +115,7 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
 
 @public
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
-    """The inverse of `dynamic_partition`: row `indices[m][i]` of the result is `data[m][i]`; later ones count."""
+    """The inverse of `dynamic_partition`: row `indices[m][i]` of the result is `data[m][i]`; of several, the last one."""
     places = [convert_to_tensor(i) for i in indices]
     parts = [convert_to_tensor(x) for x in data]
     if len(places) != len(parts) or not places:

@@ -58,7 +58,7 @@ class TensorShape(tuple[int | None, ...]):
             raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
 
     def merge_with(self, other: Any) -> TensorShape:
-        """The shape with all that is known from either."""
+        """The shape with all sizes that are known in either."""
         theirs = TensorShape(other)
         if not self.is_compatible_with(theirs):
             raise ValueError(f"Shapes {self} and {theirs} are not compatible")
@@ -102,7 +102,7 @@ class TensorShape(tuple[int | None, ...]):
         return repr(self.shown())
 
     def shown(self) -> tuple[int | None, ...]:
-        """The sizes as TensorFlow shows them: one that is known only when the function runs is None."""
+        """The sizes as TensorFlow shows them: None if known only when the function runs."""
         return tuple(None if is_symbolic(size) else size for size in self)
 
 

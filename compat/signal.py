@@ -18,14 +18,14 @@ from .tensor import convert_to_tensor
 from .wrapping import axes_of, check_floating, named, public, sizes_of
 
 
-def _transform(name: str, function: Callable[..., Operand], axes: int, wants_complex: bool) -> Any:
+def _transform(name: str, function: Callable[..., Operand], axes: int, takes_complex: bool) -> Any:
     """`fft_length`, where given, is the number of elements along the transformed axes."""
 
     def transform(input: Any, fft_length: Any) -> Any:
         x = convert_to_tensor(input)
-        if wants_complex and not x.type.is_complex:
+        if takes_complex and not x.type.is_complex:
             raise InvalidDType(f"tf.signal.{own} takes complex64 or complex128, not {x.dtype.name}; use tf.cast")
-        if not wants_complex:
+        if not takes_complex:
             check_floating(f"tf.signal.{own}", x)
         lengths = None if fft_length is None else sizes_of(fft_length)
         if axes == 1:
@@ -74,4 +74,4 @@ def __dir__() -> list[str]:
     return public_names(globals())
 
 
-__getattr__ = missing("tf.signal", "there are Fourier transforms of one, two and three axes")
+__getattr__ = missing("tf.signal", "it has Fourier transforms of one, two and three axes")

@@ -39,7 +39,7 @@ class TensorSpec:
         return self.dtype == other.dtype and (self.shape is None or other.shape is None or self.shape.is_compatible_with(other.shape))
 
     def example(self, size: Callable[[], int] = lambda: 1) -> EagerTensor | TextTensor:
-        """A tensor of this type, for tracing; `size` gives its unknown sizes."""
+        """A tensor of this type, for tracing; `size` returns values for unknown sizes."""
         shape = () if self.shape is None else [size() if d is None else d for d in self.shape]
         if self.dtype is string:
             return TextTensor(np.full(shape, b"", object))

@@ -1,7 +1,8 @@
 """Tensors with TensorFlow's interface: adjit's own objects, in subclasses that print, compare and convert as TensorFlow's do.
 
 `Tensor` defines the common interface; `EagerTensor`, `SymbolicTensor` and `ConstantTensor` are the runtime's tensor, a traced value and a
-constant of a trace. `dress` changes the class of an object in place, so that tapes and traces, which know it by identity, still do.
+constant of a trace. `dress` changes the class of an object in place, so that tapes and traces, which identify it by `id`, still recognise
+it.
 
 Arithmetic is strict, as in TensorFlow: dtypes are never promoted; Python numbers and NumPy arrays take the dtype of the other operand.
 """
@@ -80,7 +81,7 @@ class Tensor(ArrayMethods):
         part = part_of(self) if name == "assign" else None
         if part is not None:
             return part.assign
-        inherited = getattr(super(), "__getattr__", self.__getattribute__)  # which raises what was raised before
+        inherited = getattr(super(), "__getattr__", self.__getattribute__)  # raises the original error again
         return inherited(name)
 
     def __eq__(self, other: object) -> Any:
@@ -121,7 +122,7 @@ class EagerTensor(Tensor, RuntimeTensor):
 
     def numpy(self) -> Any:
         """The value, as a copy or a NumPy scalar."""
-        view = RuntimeTensor.numpy(self)  # tapes must know which values are converted
+        view = RuntimeTensor.numpy(self)  # reports the conversion to tapes
         return view.copy() if view.ndim else view[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -291,7 +292,7 @@ def python_dtype(x: Operand, hint: Any) -> DType:
     return wished if own == wished or (KINDS.index(own.dtype.kind) <= KINDS.index(wished.dtype.kind) and not own.is_bool) else own
 
 
-KINDS = "buifVc"  # of dtypes, each of which Python values of the kinds before it convert to; V is bfloat16
+KINDS = "buifVc"  # of dtypes: Python values of a kind convert to its own and all later kinds; V is bfloat16
 
 
 def converted(value: Any, wanted: DType | None) -> Array:
@@ -332,7 +333,7 @@ def fits_int32(array: Array) -> bool:
 
 
 def refuse_text(value: Any) -> None:
-    """Reject text: there are constants of it (text.py), with which nothing is computed."""
+    """Reject text: string tensors (text.py) are constants that take no part in computations."""
     if is_text(value):
         out_of_scope("a tensor of strings, beyond constants that are passed and printed", "keep text in Python")
 

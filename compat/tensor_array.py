@@ -45,7 +45,7 @@ class TensorArray:
         else:
             self._held = Buffer(rows, count, own, grows, True)
             if shape.is_fully_defined():
-                self._held.rows = self._held.roomy(tuple(shape))
+                self._held.rows = self._held.with_capacity(tuple(shape))
 
     @classmethod
     def _of(cls, held: Elements | Buffer) -> TensorArray:
@@ -80,7 +80,7 @@ class TensorArray:
 
     @public
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
-        """Write the rows of a tensor at some indices."""
+        """Write the rows of a tensor at the given indices."""
         rows, held = convert_to_tensor(value, dtype_hint=self.dtype), self._here()
         if isinstance(held, Elements):
             return self._after(held.put(convert_to_tensor(indices).numpy().tolist(), list(rows)))
@@ -88,7 +88,7 @@ class TensorArray:
 
     @public
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
-        """Write parts of a tensor, of some lengths each."""
+        """Write parts of a tensor, of the given lengths."""
         x, held = convert_to_tensor(value, dtype_hint=self.dtype), self._here()
         sizes = convert_to_tensor(lengths).numpy().tolist()
         if not isinstance(sizes, list):
@@ -163,7 +163,7 @@ class TensorArray:
 
 
 class _Eager(NamedTuple):
-    """What an array outside of a trace is, besides the elements that were written."""
+    """The state of an array outside of a trace, without the elements that were written."""
 
     written: tuple[bool, ...]
     dtype: Any
@@ -174,7 +174,7 @@ class _Eager(NamedTuple):
 
 
 class _Traced(NamedTuple):
-    """What an array in a trace is, besides its rows, and besides their number where that may be known only at run time."""
+    """The state of an array in a trace, without its rows, and without their number if that may be known only at run time."""
 
     size: int | None
     dtype: Any
@@ -182,7 +182,9 @@ class _Traced(NamedTuple):
 
 
 def _taken_apart(array: TensorArray) -> tuple[list[Any], _Eager | _Traced]:
-    """In a trace, an array whose number of rows may be known only at run time has rows to spare, so that loops can add some."""
+    """Return the leaves of an array, and its other state. In a trace, if the number of rows may be known only at run time, the leaves have
+    spare capacity, so that loops can add rows.
+    """
     held = array._held
     if isinstance(held, Elements) and not tracing():
         items = [item for item in held.items if item is not None]
@@ -190,7 +192,7 @@ def _taken_apart(array: TensorArray) -> tuple[list[Any], _Eager | _Traced]:
         return items, _Eager(there, held.dtype, held.shape, held.grows, held.infers, held.clears)
     buffer = Buffer.of(held) if isinstance(held, Elements) else held
     if buffer.spare:
-        return [buffer.roomy(), buffer.size], _Traced(None, buffer.dtype, buffer.grows)
+        return [buffer.with_capacity(), buffer.size], _Traced(None, buffer.dtype, buffer.grows)
     return [buffer.rows], _Traced(buffer.size, buffer.dtype, buffer.grows)
 
 

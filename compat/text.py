@@ -1,7 +1,7 @@
 """Tensors of text: constants that are passed through, joined, compared and printed. Everything else about text is out of scope.
 
-They are Python objects, not operands: in a function they are part of the trace, as Python strings are, so that another text is another
-trace; what a function does with them happens while tracing.
+They are Python objects, not operands: in a function they are part of the trace, as Python strings are, so a different text is a different
+trace; operations on them are performed while tracing.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class TextTensor:
         return self._data.copy() if self._data.ndim else self._data[()]
 
     def __tf_tracing_type__(self, context: Any) -> Any:
-        """What distinguishes traces: all of the text."""
+        """The key by which traces are distinguished: the whole text."""
         return "string", self._data.shape, tuple(self._data.flat)
 
-    # ---- what can be computed
+    # ---- supported operations
 
     def __add__(self, other: Any) -> TextTensor:
         return TextTensor(self._data + _text(other)._data)

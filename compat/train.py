@@ -116,7 +116,7 @@ class Checkpoint:
         for name in common:
             if not variables[name].store.takes(arrays[name].shape) or arrays[name].dtype != variables[name].store.type.dtype:
                 raise WeightsError(
-                    f"{path}: {name} is {arrays[name].dtype}{list(arrays[name].shape)} in the checkpoint, and the variable is "
+                    f"{path}: {name} is {arrays[name].dtype}{list(arrays[name].shape)} in the checkpoint, but the variable is "
                     f"{variables[name].store.type}"
                 )
         for name in common:
@@ -129,7 +129,7 @@ class Checkpoint:
 
 
 class LoadStatus:
-    """What a restored checkpoint and the objects did not have in common."""
+    """The variables that were only in a restored checkpoint, or only in the objects."""
 
     def __init__(self, path: str, unused: list[str], unmatched: list[str]) -> None:
         self.path, self.unused, self.unmatched = path, unused, unmatched
@@ -149,7 +149,7 @@ class LoadStatus:
         return self
 
     def expect_partial(self) -> LoadStatus:
-        """Does nothing: names that only one side has raise nothing by themselves."""
+        """Does nothing: names on only one side raise no error by themselves."""
         return self
 
 
@@ -171,13 +171,13 @@ class CheckpointManager:
         return latest_checkpoint(self.directory)
 
     def save(self, checkpoint_number: Any = None) -> str:
-        """Save under the next number, or a given one, and delete what is beyond `max_to_keep`."""
+        """Save under the next number, or a given one, and delete checkpoints beyond `max_to_keep`."""
         if checkpoint_number is not None:
             self.checkpoint.save_counter.assign(int(checkpoint_number) - 1)
         path = self.checkpoint.save(self._prefix)
         kept = self.checkpoints if self.max_to_keep is None else self.checkpoints[-self.max_to_keep :]
         dropped = [old for old in self.checkpoints if old not in kept]
-        write_state(self.directory, kept)  # before files go: what is listed exists
+        write_state(self.directory, kept)  # before files are deleted, so that all listed files exist
         for old in dropped:
             os.unlink(old + SUFFIX)
         return path
@@ -190,7 +190,7 @@ class CheckpointManager:
 
 
 def checkpoints_in(folder: str) -> list[str]:
-    """The checkpoints that a folder lists and has, oldest first."""
+    """The checkpoints that are listed in a folder and exist, oldest first."""
     try:
         with open(os.path.join(folder, STATE), encoding="utf-8") as file:
             names = json.load(file)["checkpoints"]
@@ -226,4 +226,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-__getattr__ = missing("tf.train", "there are Checkpoint, CheckpointManager, latest_checkpoint and list_variables")
+__getattr__ = missing("tf.train", "it has Checkpoint, CheckpointManager, latest_checkpoint and list_variables")

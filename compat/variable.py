@@ -64,14 +64,14 @@ class Variable(RuntimeVariable):
         value = value if isinstance(value, Operand) and dtype is None else convert_to_tensor(value, dtype)
         if constraint is not None and not callable(constraint):
             raise ValueError(f"The `constraint` argument to `tf.Variable` must be a callable, not {constraint!r}")
-        on_read = getattr(synchronization, "name", None) == "ON_READ"  # not trainable unless that is said
+        on_read = getattr(synchronization, "name", None) == "ON_READ"  # then not trainable by default
         super().__init__(value, not on_read if trainable is None else bool(trainable), scoped(name, "Variable"))
         if shape is not None:
             self._leave_open(TensorShape(shape))
         self.store.constraint = None if constraint is None else Constraint(constraint)
 
     def _leave_open(self, shape: TensorShape) -> None:
-        """Let values of any shape that agrees with this one be assigned."""
+        """Allow assigning values of any shape that is compatible with this one."""
         if not shape.is_compatible_with(self.shape):
             raise ValueError(
                 f"In this `tf.Variable` creation, the initial value's shape ({self.shape}) is not compatible with the explicitly supplied "
@@ -174,7 +174,7 @@ class Variable(RuntimeVariable):
         return dress(ops.getitem(self.read_operand(), nd_key(convert_to_tensor(indices))))  # type: ignore[no-any-return]
 
     def scatter_update(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Assign rows. Of several for one place, the last one counts."""
+        """Assign rows. Of several for one index, the last one counts."""
         return self._scattered("update", sparse_delta)
 
     def scatter_add(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:

@@ -51,7 +51,7 @@ def public(function: F) -> F:
 
 
 def narrow_dtype(given: Iterable[Any]) -> np.dtype[Any] | None:
-    """The dtype of 16-bit floats among arguments, if there are such and no wider ones."""
+    """The dtype of 16-bit floats among the arguments; None if there are none, or wider ones."""
     found = None
     for x in given:
         if isinstance(x, list | tuple):
@@ -122,7 +122,7 @@ def floating(what: str, x: Any) -> Any:
 
 
 def tensors(what: str, a: Any, b: Any) -> tuple[Any, Any]:
-    """The two operands of a function, both as tensors: for functions that ask for more than arithmetic with a Python number."""
+    """The two operands of a function, both as tensors: for functions that also use the shapes of operands."""
     x, y = pair(what, a, b)
     other = as_dtype((x if isinstance(x, Operand) else y).type.dtype)
     return convert_to_tensor(x, dtype_hint=other), convert_to_tensor(y, dtype_hint=other)

@@ -4,8 +4,8 @@
     python examples/character_transformer.py --large     # a larger model, trained for longer
 
 The text is generated: sums such as "37+48=085.", one after the other, with the last digit of a number first. The digits before "=" are
-random, those after it are not: a model that predicts them has learnt to add. The script prints the loss, the share of correctly
-predicted digits there (above 95 %), and a sample.
+random, those after it are their sum: a model that predicts them has learnt to add. The script prints the loss, the share of correctly
+predicted digits of sums (above 95 %), and a sample.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def encode(string):
 
 
 class Block(nn.Module):
-    """Causal attention, then a network for each position, both with residual connections."""
+    """Causal attention, then a network applied at each position, both with residual connections."""
 
     def __init__(self, size, heads):
         self.norms = [nn.RMSNorm(), nn.RMSNorm()]

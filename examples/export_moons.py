@@ -1,6 +1,6 @@
 """Train in a browser: two moons, a network whose decision boundary is drawn while it learns, from one exported WebAssembly module.
 
-    python examples/export_moons.py                     # writes moons.html and says where; open it, no server is needed
+    python examples/export_moons.py                     # writes moons.html and prints its path; open it, no server is needed
     python examples/export_moons.py --output somewhere
 
 Training steps with Adam, their gradients and the drawn field are one function, exported as `.wasm` and put into the page with its
@@ -18,7 +18,7 @@ import numpy as np
 import adjit as aj
 from adjit import nn
 
-POINTS, GRID = 320, 96  # points at most, those with weight 0 do not count; the field is GRID x GRID
+POINTS, GRID = 320, 96  # maximum number of points (those with weight 0 do not count); the field is GRID x GRID
 LIMIT = 2.0  # the page shows the square from -LIMIT to LIMIT
 
 

@@ -2,8 +2,9 @@
 
     python examples/newton.py
 
-A planet with eccentricity e is, at mean anomaly M, where E - e sin E = M. There is no formula for E: a `while` loop finds it. The implicit
-function theorem is not needed: the compiled gradient goes through the iterations, and agrees with the theorem to the last digits.
+The position of a planet with eccentricity e at mean anomaly M follows from E - e sin E = M. There is no closed form for E: a `while` loop
+finds it. The implicit function theorem is not needed: the compiled gradient goes through the iterations, and agrees with the theorem to the
+last digits.
 """
 
 import time

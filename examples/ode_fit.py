@@ -60,7 +60,7 @@ def misfit(log_rates, prey, predators):
 
 @aj.function
 def fit(log_rates, prey, predators):
-    """All of Adam: a loop around the gradient of a loop."""
+    """Run all steps of Adam: a loop around the gradient of a loop."""
     mean, square = np.zeros(4), np.zeros(4)
     losses = np.zeros(STEPS)
     tried = 0

@@ -2,8 +2,8 @@
 
     python examples/phase_retrieval.py
 
-A camera behind a coded mask records |fft2(mask * image)| and loses all phases. The gradient of a real loss by a complex array points in the
-direction of steepest ascent, so that descent is the same line as for real numbers. One call does all steps: a loop in native code.
+A camera behind a coded mask records |fft2(mask * image)| and loses all phases. The gradient of a real loss with respect to a complex array
+points in the direction of steepest ascent, so a descent step is written as for real numbers. One call runs all steps, as a native loop.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ def descend(image, masks, recorded, rate):
 
 
 def aligned(image, truth):
-    """The image times the constant phase that no magnitude can tell."""
+    """The image times a constant phase, which the magnitudes do not determine."""
     overlap = np.vdot(image, truth)
     return image * (overlap / np.abs(overlap))
 

@@ -34,7 +34,7 @@ def rosenbrock(p):
 
 @tf.function
 def newton(p):
-    """One step: the gradient by one tape, the Hessian as its Jacobian by another; a 2x2 system solved by Cramer's rule."""
+    """One step: the gradient from one tape, the Hessian as its Jacobian from another; a 2x2 system solved by Cramer's rule."""
     with tf.GradientTape() as outer:
         outer.watch(p)
         with tf.GradientTape() as inner:

@@ -16,7 +16,7 @@ def exact(logits):
 
 
 def sampled(logits, count):
-    """Its expected gradient is that of the expected reward: log-probabilities weighted by how much better than average an arm was."""
+    """Its expected gradient is that of the expected reward: log-probabilities weighted by the advantage of an arm over the average."""
     arms = tf.random.categorical(logits[tf.newaxis], count)[0]
     gains = tf.gather(rewards, arms)
     advantage = tf.stop_gradient(gains - tf.reduce_mean(gains))

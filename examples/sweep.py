@@ -1,11 +1,11 @@
 """A sweep over learning rates in other processes, by any of four libraries.
 
-    python examples/sweep.py                                     concurrent.futures, of Python itself
+    python examples/sweep.py                                     concurrent.futures, from the standard library
     python examples/sweep.py joblib                              pip install joblib
     python examples/sweep.py dask                                pip install dask
     mpiexec -n 3 python -m mpi4py.futures examples/sweep.py mpi  pip install "adjit[mpi]"; one process distributes, the others train
 
-What is sent is a compiled function, a model and data; each process finds the native code in the disk cache, or compiles it.
+A compiled function, a model and data are sent; each process finds the native code in the disk cache, or compiles it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def mean_square(y: Any, prediction: Any) -> Any:
 
 
 def train(model: nn.Module, rate: float, x: Any, y: Any) -> tuple[float, aj.Tensor]:
-    """The loss after some epochs, and the predictions: tensors travel too."""
+    """Return the loss after some epochs, and the predictions, which are tensors."""
     trainer = nn.Trainer(model, mean_square, nn.optimizers.SGD(rate))
     history = trainer.fit(x, y, batch_size=32, epochs=5, verbose=0)
     return history["loss"][-1], model(x[:3])

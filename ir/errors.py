@@ -132,7 +132,7 @@ class CheckError(AdjitError, AssertionError):
     """A user's assertion that failed, or an exception raised in a traced branch, which then also subclasses the built-in raised."""
 
 
-class OutOfRoomError(CheckError):
+class CapacityError(CheckError):
     """A list in a compiled function has more items than its capacity; the function is traced again with a larger one."""
 
 
@@ -140,7 +140,7 @@ class FoundSizeError(CheckError):
     """An array in a compiled function has another size than the call has assumed; the call starts again with the actual size."""
 
 
-_OWN = {error.__name__: error for error in (OutOfRoomError, FoundSizeError)}
+_OWN = {error.__name__: error for error in (CapacityError, FoundSizeError)}
 
 
 @cache

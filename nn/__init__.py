@@ -5,7 +5,7 @@ trainer = nn.Trainer(model, nn.losses.SparseCategoricalCrossentropy(from_logits=
 history = trainer.fit(images, labels, epochs=5)
 """
 
-# ruff: noqa: I001 - one name a line would make this page four times as long
+# ruff: noqa: I001 - one name per line would make this module four times as long
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import NoReturn as _NoReturn
 
@@ -68,11 +68,11 @@ _ELSEWHERE = {
     "layers": "Layers are in nn itself: nn.Dense(units)",
 }
 
-if not _TYPE_CHECKING:  # where a type checker reports names that are not there
+if not _TYPE_CHECKING:  # type checkers report missing names themselves
 
     @_lookup
     def __getattr__(name: str) -> _NoReturn:
-        """Names of `nn` in other frameworks, which are in one of its parts here."""
+        """Raise an error for a missing name; for names of other frameworks, it says what to use instead."""
         found = [part for part in _PARTS if name in dir(globals()[part])]
         from adjit.runtime.hints import hint  # noqa: PLC0415 - only for this error
 

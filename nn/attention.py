@@ -22,8 +22,8 @@ from .module import Module, as_input, check_features
 class MultiHeadAttention(Module):
     """Scaled dot-product attention with several heads, between projections of queries, keys and values [batch, time, features].
 
-    `attention_mask` (broadcast to [batch, queries, keys]) says which keys a query may attend to, `mask` ([batch, keys]) which keys
-    exist at all; with `use_causal_mask` a query attends to no later key. A query without visible keys attends to all keys equally.
+    `attention_mask` (broadcast to [batch, queries, keys]) selects the keys that each query may attend to, `mask` ([batch, keys]) the keys
+    that exist at all; with `use_causal_mask` a query attends to no later key. A query without visible keys attends to all keys equally.
 
     >>> x = np.ones((2, 5, 8), "f4")
     >>> aj.nn.MultiHeadAttention(num_heads=2, key_dim=4)(x, x).shape

@@ -86,7 +86,7 @@ class Monitor(Callback):
 class EarlyStopping(Monitor):
     """Stops when the value has not improved for `patience` epochs; `restore_best_weights` restores the best weights.
 
-    With a `baseline`, only an epoch that is better than it ends the waiting. Epochs before `start_from_epoch` do not count.
+    With a `baseline`, only an epoch that is better than it resets the patience. Epochs before `start_from_epoch` do not count.
 
     >>> stop = aj.nn.EarlyStopping(monitor="loss", patience=1, min_delta=1e9)
     >>> trainer = aj.nn.Trainer(aj.nn.Dense(1), "mse", "sgd")

@@ -1,4 +1,4 @@
-"""Metrics made of counts of labels and predictions above thresholds: precision, recall, and areas under curves."""
+"""Metrics computed from counts of labels and predictions above thresholds: precision, recall, and areas under curves."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Decisions(Confusion):
     """Base of precision and recall. `threshold` is one number, or several for a result each.
 
     With `top_k`, the k largest predictions of a row are the positive ones (above a threshold, if that is given as well); with `class_id`,
-    that column counts alone.
+    only that column counts.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class AUC(Confusion):
 
 
 def neighbours(x: Operand) -> tuple[Operand, Operand]:
-    """Each value but the last, and the one after it."""
+    """Return all values except the last, and for each the one after it."""
     return ops.slice_(x, [slice(None, -1)]), ops.slice_(x, [slice(1, None)])
 
 

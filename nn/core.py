@@ -130,7 +130,7 @@ class Dropout(Module):
         shape = tuple(n if m is None else m for n, m in zip(x.type.shape, noise, strict=True))
         keys = random.split(self.state)
         self.state.assign(keys[0])
-        part = shard_number()  # parts of a batch that are computed apart get masks of their own, and leave the same state
+        part = shard_number()  # parts of a batch that are computed separately get different masks, and leave the same state
         key = keys[1] if part is None else random.fold_in(keys[1], part)
         kept = random.uniform(key, shape, x.type.dtype) >= self.rate
         return ops.where(kept, x * (1.0 / (1.0 - self.rate)), 0.0)

@@ -60,7 +60,7 @@ class Batches:
             self.size = self._size()
         else:
             if y is not None or sample_weight is not None:
-                raise TypeError(f"{what}: an iterable of batches brings its own labels and weights; y and sample_weight go with arrays")
+                raise TypeError(f"{what}: an iterable of batches has its own labels and weights; give y and sample_weight with arrays only")
             self.source = x
             self.size = 0
 
@@ -73,7 +73,9 @@ class Batches:
             shapes = [list(leaf.shape) for leaf in leaves]
             told = [f"{names.get(path[:3], '')}{path[3:]} {shape}" for path, shape in zip(tree.paths(), shapes, strict=True)]
             more = ", ..." if len(told) > SHOWN else ""
-            raise ShapeError(f"{self.what}: arrays must have the same first axis, one row an example: {', '.join(told[:SHOWN])}{more}")
+            raise ShapeError(
+                f"{self.what}: arrays must have first axes of the same size, a row per example: {', '.join(told[:SHOWN])}{more}"
+            )
         (size,) = found
         if not size:
             raise ShapeError(f"{self.what}: there are no examples")
@@ -130,8 +132,8 @@ class Batches:
                     yield from self._from_source()
                 elif count == 0:
                     raise ShapeError(
-                        f"{self.what}: the iterable gave no batches; a generator is spent after one epoch: pass a list, an object that can "
-                        "be iterated again, a function that makes a generator, or a number of steps an epoch"
+                        f"{self.what}: the iterable gave no batches; a generator is exhausted after one epoch: pass a list, an object that "
+                        "can be iterated again, a function that returns a generator, or a number of steps per epoch"
                     ) from None
                 return
             count += 1

@@ -50,7 +50,7 @@ class History:
         return self.plot()._repr_html_() if self.history else escape(repr(self))  # type: ignore[attr-defined] # it is `Shown`
 
     def plot(self, path: Any = None, names: Sequence[str] | None = None) -> str:
-        """The curves as text, which notebooks show as a picture; with a path also as an image file.
+        """Return the curves as text, which notebooks show as a picture; with a path, also write an image file.
 
         `.svg` needs no other package, other formats need matplotlib.
         """

@@ -108,7 +108,7 @@ class Loss(Recorded):
         """Options of the function come first, in its order, then `reduction="sum_over_batch_size"`, `name` and `dtype`, of the result."""
         names = self.option_names()
         if len(args) > len(names):
-            raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, and {len(args)} values are given")
+            raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, but {len(args)} values were given")
         options = {**dict(zip(names, args, strict=False)), **options}
         for option in options:
             if option not in names:
@@ -282,7 +282,7 @@ SparseCategoricalCrossentropy = _class(
 CTC = _class(
     "CTC",
     ctc,
-    """Connectionist temporal classification: the loss of labels whose places in time are not known.
+    """Connectionist temporal classification: the loss of labels whose positions in time are not known.
 
     >>> aj.nn.losses.CTC()(np.array([[1, 2]]), np.zeros((1, 4, 3), "f4")).numpy().round(3)
     np.float32(1.686)
@@ -301,7 +301,7 @@ NAMED: dict[str, Callable[..., Operand]] = {
 
 
 class Reduced:
-    """A loss that returns one number and takes weights of examples: what `get_loss` makes, and leaves as it is."""
+    """A loss that returns one number and takes weights of examples: the result of `get_loss`, which returns it unchanged."""
 
     def __init__(self, compute: Callable[[Any, Any, Any], Operand]) -> None:
         self.compute = compute
@@ -319,7 +319,7 @@ def summed(losses: Any, weights: Any = None) -> Callable[..., Operand]:
     def loss(y_true: Any, y_pred: Any, sample_weight: Any = None) -> Operand:
         for what, values in (("labels", y_true), ("predictions", y_pred)):
             if not isinstance(values, dict | list | tuple) or len(values) != len(keys):
-                raise ShapeError(f"the losses are for the outputs {', '.join(map(str, keys))}, and the {what} have another structure")
+                raise ShapeError(f"the losses are for the outputs {', '.join(map(str, keys))}, but the {what} have another structure")
         terms = [factors[key] * part(y_true[key], y_pred[key], sample_weight=sample_weight) for key, part in parts.items()]
         return functools.reduce(ops.add, terms)
 
@@ -335,7 +335,7 @@ def get_loss(what: Any, weights: Any = None) -> Callable[..., Operand]:
     if isinstance(what, list | tuple | dict):
         return summed(what, weights)
     if weights is not None:
-        raise TypeError("weights of losses go with a list or a dict of losses, one for each output")
+        raise TypeError("weights of losses are for a list or a dict of losses, one for each output")
     if isinstance(what, Loss | Reduced):
         return what
     if isinstance(what, type) and issubclass(what, Loss):

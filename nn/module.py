@@ -128,7 +128,7 @@ class Module(Recorded):
                 self._constraints[constraints[option]] = get_constraint(value)
             else:
                 known = ", ".join(["name", "dtype", "trainable", "input_shape", *regularizers, *constraints])
-                raise TypeError(f"{type(self).__name__} has no option {option!r}; beside its own, it has {known}")
+                raise TypeError(f"{type(self).__name__} has no option {option!r}; besides its own, it has {known}")
 
     @property
     def name(self) -> str:
@@ -146,7 +146,7 @@ class Module(Recorded):
         """Create variables; called once, before the first `call`, with the shapes of its arguments (None for non-arrays)."""
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} defines no call(self, x)")
+        raise NotImplementedError(f"{type(self).__name__} must define call(self, x)")
 
     def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
         if is_symbolic((args, kwargs)):
@@ -184,7 +184,7 @@ class Module(Recorded):
         """Add a term to the loss, from within `call`: a trainer includes it, and `losses` of the called model lists it."""
         losses = added_losses()
         if losses is None:
-            raise RuntimeError(f"{self.name}: call add_loss inside of call(self, x); a penalty on variables is a regularizer")
+            raise RuntimeError(f"{self.name}: call add_loss inside call(self, x); for a penalty on variables, use a regularizer")
         losses.append(loss)
 
     def _penalize(self, out: Any) -> None:

@@ -61,7 +61,7 @@ class Optimizer(Module):
         super().__init__(name)
         given = {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm}
         if sum(v is not None for v in given.values()) > 1:
-            raise ValueError(f"{self.name}: one way of clipping at a time, not {', '.join(k for k, v in given.items() if v is not None)}")
+            raise ValueError(f"{self.name}: give only one kind of clipping, not {', '.join(k for k, v in given.items() if v is not None)}")
         for option, value in given.items():
             if value is not None and not value > 0:
                 raise ValueError(f"{self.name}: {option} must be positive, not {value}")
@@ -181,7 +181,7 @@ class Optimizer(Module):
         if missing:
             raise GradientError(
                 f"{self.name}: the gradient of {', '.join(missing)} is None: the loss does not depend on it, or was computed outside "
-                "of the tape; leave it out, set `trainable = False` on its layer, or ask for unconnected_gradients='zero'"
+                "of the tape; leave it out, set `trainable = False` on its layer, or pass unconnected_gradients='zero'"
             )
 
     def _checked(self, gradient: Any, variable: Variable) -> Operand:

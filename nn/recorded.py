@@ -1,4 +1,4 @@
-"""Objects that remember how they were created, so that a model can be written to a file as data."""
+"""Objects that store the arguments of their constructor, so that a model can be written to a file as data."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class PiecewiseConstantDecay(Schedule):
     def __init__(self, boundaries: Sequence[int], values: Sequence[float], name: str | None = None) -> None:
         self.name = self.label(name)
         if len(values) != len(boundaries) + 1:
-            raise ValueError(f"PiecewiseConstantDecay: {len(boundaries)} boundaries part {len(boundaries) + 1} values, not {len(values)}")
+            raise ValueError(f"PiecewiseConstantDecay: {len(boundaries)} boundaries need {len(boundaries) + 1} values, not {len(values)}")
         self.boundaries, self.values = tuple(boundaries), tuple(values)
 
     def rate(self, step: Operand) -> Any:

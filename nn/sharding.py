@@ -1,4 +1,4 @@
-"""State of an optimizer of which each rank keeps a slice: with R ranks, a rank needs the memory of one R-th, and updates only that part."""
+"""The state of an optimizer divided among ranks: each of R ranks stores one R-th of it, and updates only that part of the variables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Sharding:
-    """Slices of arrays: their elements in row-major order, filled up with zeros, are cut into equal parts, one for each rank."""
+    """Slices of arrays: their elements in row-major order, padded with zeros, are cut into equal parts, one for each rank."""
 
     def __init__(self) -> None:
         self.rank, self.size = world().rank, world().size
@@ -41,22 +41,22 @@ class Sharding:
         return row_at(flat.reshape(self.size, each), number(self.rank).read_operand())
 
     def whole(self, part: Operand, type: TensorType) -> Operand:
-        """The array of which all ranks have slices."""
+        """Return the whole array, of which each rank has a slice."""
         return collective.all_gather(part).reshape(self.length(type) * self.size)[: type.size].reshape(*type.shape)
 
     def norms(self, parts: Sequence[Operand]) -> list[Operand]:
-        """The Euclidean norms of the arrays of which these are the slices."""
+        """Return the Euclidean norms of whole arrays, given this rank's slices."""
         return [ops.sqrt(collective.all_reduce(ops.sum(part * part))) for part in parts]
 
     def norm(self, parts: Sequence[Operand]) -> Operand:
-        """The Euclidean norm of all of them together."""
+        """Return the Euclidean norm of all arrays together, given this rank's slices."""
         squares = [ops.sum(part * part) for part in parts]
         return ops.sqrt(collective.all_reduce(sum(squares[1:], squares[0])))
 
 
 @contextmanager
 def whole_state(optimizer: Optimizer) -> Iterator[None]:
-    """Within this context, the state of an optimizer is whole on all ranks, which enter and leave it together: for files and copies."""
+    """Within this context, all ranks have the whole state of an optimizer, for files and copies. All ranks must enter it together."""
     sharding, slices = optimizer.sharding, optimizer.state
     if sharding is None or not optimizer.built:
         yield

@@ -1,4 +1,4 @@
-"""A step of a trainer as native code: one program for batches of the usual size, and one for those of all other sizes."""
+"""A step of a trainer as native code: one program for batches of the usual size, and one for all other sizes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from adjit.tracer.pytree import flatten
 
 
 class CompiledStep:
-    """Calls `step(*batch)`. Which program runs a batch depends on its size and the usual one only.
+    """Calls `step(*batch)`. The choice of the program depends only on the size of the batch and the usual size.
 
-    If it depended on the batches before, a run that is restored in the middle of an epoch would not compute the same bits.
+    If it depended on earlier batches, a run that is restored in the middle of an epoch would not compute the same bits.
     """
 
     def __init__(self, step: Callable[..., Any], dynamic: bool) -> None:
-        """Unless `dynamic`, every size is compiled for itself."""
+        """Unless `dynamic`, every size gets a program of its own."""
         self.step = step
         self.dynamic = dynamic and config.dynamic is not False
         self.usual: int | None = None  # size of a batch; that of the first one by default

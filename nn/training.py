@@ -67,7 +67,7 @@ class Trainer:
         self.loss = get_loss(loss)
         self.optimizer = get_optimizer(optimizer)
         self.metrics: list[Metric] = [get_metric(m) for m in metrics]
-        self.unweighted: Sequence[Metric] = ()  # those of the metrics that leave the weights of examples out
+        self.unweighted: Sequence[Metric] = ()  # the metrics that ignore the weights of examples
         self.mean_loss = metric_classes.Mean("loss")
         self.stop_training = False
         self.epoch = 0  # epochs completed
@@ -118,7 +118,7 @@ class Trainer:
         return loss
 
     def loss_and_gradients(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, list[Any]]:
-        """The loss of a batch and its gradients by the trainable variables; also updates the metrics."""
+        """Return the loss of a batch and its gradients with respect to the trainable variables; also updates the metrics."""
         with GradientTape() as tape:
             predictions = self.model(x, training=True)
             loss = self.compute_loss(y, predictions, sample_weight)
@@ -213,7 +213,7 @@ class Trainer:
             self.epoch, self.step = self.epoch + 1, 0
             for callback in callbacks:
                 callback.on_epoch_end(self.epoch - 1, logs)
-            history.append(self.epoch - 1, logs)  # with what callbacks have added
+            history.append(self.epoch - 1, logs)  # including values that callbacks have added
         for callback in callbacks:
             callback.on_train_end(logs)
         return history
@@ -371,7 +371,7 @@ class Trainer:
     def save(self, path: Any, metadata: Mapping[str, str] | None = None) -> None:
         """Write the model, the optimizer and the position: epochs completed, and steps and metrics of the current epoch.
 
-        With `distributed`, rank 0 writes the file; with `shard_optimizer`, all ranks must call this, for rank 0 collects the state.
+        With `distributed`, rank 0 writes the file; with `shard_optimizer`, all ranks must call this, since rank 0 collects the state.
         """
         if self._ranks is None:
             self._save(path, metadata)
@@ -405,7 +405,7 @@ class Trainer:
         self._resumes = True
 
     def _attempted(self, path: Any) -> Any:
-        """The position, or the error, which all ranks raise."""
+        """Return the position in training, or the error, which all ranks raise."""
         try:
             return self._restored(path)
         except Exception as error:

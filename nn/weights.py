@@ -311,7 +311,7 @@ def _check_fit(path: Any, entries: Mapping[str, StoredTensor], variables: Mappin
         entry, variable = entries.get(name), variables.get(name)
         there = f"{entry.dtype.name}{_brief(str(list(entry.shape)))}" if entry is not None else ""
         if variable is None:
-            problems.append(f"{_shown(name)} ({there}) is in the file alone")
+            problems.append(f"{_shown(name)} ({there}) is only in the file")
         elif entry is None:
             problems.append(f"{_shown(name)} ({variable.type}) is not in the file")
         elif entry.shape != variable.shape or entry.dtype.newbyteorder("=") != variable.dtype:

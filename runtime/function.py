@@ -37,8 +37,8 @@ from .inspecting import Inspectable, InspectedCall, check_finite
 from .methods import BoundFunction, Instances, bind
 from .outside import OutsideNames, described
 from .recording import listening, suspended
+from .restart import Restarts, Start
 from .retracing import Retraces
-from .room import Room, Start
 from .shortcut import Shortcut
 from .signature import Signature, is_array, probe, resolve_static, shows_keywords, take_apart
 from .slow_calls import SlowCalls
@@ -94,7 +94,7 @@ class Function(Inspectable, Exportable):
         self._cache = Specializations(max_traces, self._shortcut)
         self._lock = new_lock()  # held while a specialisation is created
         self._traces = 0
-        self._room = Room()
+        self._restarts = Restarts()
         self._was_slow = False  # whether there was a warning about slow compilation
         self._creation = Creation()
         self._instances = Instances(self._lock)
@@ -123,7 +123,7 @@ class Function(Inspectable, Exportable):
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         """Call; start again if the capacity of a list is too small, or if the call finds a size that it has not assumed."""
-        start = self._room.start()
+        start = self._restarts.start()
         while True:
             try:
                 return self._entered(args, kwargs, instance, start)
@@ -299,7 +299,7 @@ class Function(Inspectable, Exportable):
 
     def _trace(self, signature: Signature, instance: Any, closed_over: set[Store], shapes: Sequence[Shape] | None = None) -> TracedProgram:
         """Run the Python function on traced values, adding the variables that it closes over to a set."""
-        with unwinding(), suspended(), self._creation.watched(closed_over), self._room.given():
+        with unwinding(), suspended(), self._creation.watched(closed_over), self._restarts.with_capacity():
             return trace_function(converted(bind(self._fn, instance)), signature.tree, signature.traced_leaves(shapes), self._name)
 
     def _starts_again(self, start: Start, error: Exception) -> bool:
@@ -307,7 +307,7 @@ class Function(Inspectable, Exportable):
         if not start.concerns(error) or is_from_handler(error):
             return False
         with self._lock:
-            small = self._room.learn(start, error, list(self._cache.values()))
+            small = self._restarts.learn(start, error, list(self._cache.values()))
             if small:
                 self._cache.evict(lambda known: known in small)
             return small is not None
@@ -335,7 +335,7 @@ class Function(Inspectable, Exportable):
 
     def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any], general: bool = True) -> InspectedCall:
         self._check_outside_names()
-        signature = self._taken_apart(args, self._room.start().passed(kwargs))  # sizes that follow from values are those of the last call
+        signature = self._taken_apart(args, self._restarts.start().passed(kwargs))  # sizes that follow from values: those of the last call
         return InspectedCall(self._concrete(signature, general=general), signature, self._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any = None) -> TracedProgram:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import OutOfRoomError
+from adjit.ir.errors import CapacityError
 from adjit.ir.operand import Literal, Operand, as_operand
 from adjit.ir.ops.base import perform
 from adjit.ir.ops.effects import Assert
@@ -215,8 +215,8 @@ class ListCarry(CarriedEntry):
         super().__init__(entry, list(list.__iter__(value)) if isinstance(value, GrowingList) else value, words)
         self.form: Kept | None = None  # the form of the list with capacity for all iterations, once it is known to grow
         self.growth = 0  # maximum number of items that an iteration appends
-        self.room = 0  # rows of the carried arrays
-        self.limited = False  # whether nothing but the room limits the number of items: the loop may have any number of iterations
+        self.capacity = 0  # rows of the carried arrays
+        self.limited = False  # whether only the capacity limits the number of items: the loop may have any number of iterations
         self.steady = False
         self.number: Operand | None = None  # number of items at the start of an iteration, if not static
 
@@ -264,15 +264,15 @@ class ListCarry(CarriedEntry):
         rows = ItemForm.of(out or self.before) if isinstance(out, list) else out.rows
         steady = trips.exact and self.adds_always(out) and (self.form is None or self.steady)
         self.limited = bool(growth) and trips.most is None
-        room = max(before[1] + 1, rows.room) if self.limited else before[1] + growth * (trips.most or 0)
+        most = max(before[1] + 1, rows.capacity) if self.limited else before[1] + growth * (trips.most or 0)
         if least < (before[0] if self.form is None else self.form.least):  # iterations may take items away, as many as there are
             least = 0
-        form = Kept(rows, before[0] if steady else min(before[0], least), room)
+        form = Kept(rows, before[0] if steady else min(before[0], least), most)
         if (form, growth, steady) == (self.form, self.growth, self.steady):
             return False
         self.form, self.growth, self.steady = form, growth, steady
-        self.room = max(form.most, self.before.capacity if isinstance(self.before, TracedList) else 0)
-        self.slots = [Slot(None, Kind(kind.type.with_shape((self.room, *kind.type.shape)), False), None) for kind in rows.kinds]
+        self.capacity = max(form.most, self.before.capacity if isinstance(self.before, TracedList) else 0)
+        self.slots = [Slot(None, Kind(kind.type.with_shape((self.capacity, *kind.type.shape)), False), None) for kind in rows.kinds]
         self.slots[0].name = name_of(self.entry)
         if not steady:
             self.slots.append(Slot(None, Kind(TensorType(I64), True), None))
@@ -292,17 +292,17 @@ class ListCarry(CarriedEntry):
                 ops.less_equal(as_operand(out.length), self.form.most),
                 f"{self.entry} has more than {self.form.most} items, the capacity of lists in loops of unknown length; write "
                 "`for _ in range(most):` with `if ...: break` in it",
-                OutOfRoomError.__name__,
+                CapacityError.__name__,
             )
-        full = TracedList.of(out, self.room, self.form.rows)
+        full = TracedList.of(out, self.capacity, self.form.rows)
         for slot, buffer in zip(self.slots, full.buffers, strict=False):
             slot.left = buffer  # this value records whose memory its rows represent
-        leaves = [*(resized(buffer, self.room) for buffer in full.buffers), *([] if self.steady else [full.length])]
+        leaves = [*(resized(buffer, self.capacity) for buffer in full.buffers), *([] if self.steady else [full.length])]
         return [conform(leaf, slot.kind) for slot, leaf in zip(self.slots, leaves, strict=True) if slot.kind is not None]
 
     def prepare(self) -> None:
         if self.form is not None:
-            full = TracedList.of(self.before, self.room, self.form.rows)
+            full = TracedList.of(self.before, self.capacity, self.form.rows)
             for slot, leaf in zip(self.slots, [*full.buffers, full.length], strict=False):
                 slot.init = leaf
 

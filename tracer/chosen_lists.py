@@ -105,15 +105,15 @@ def _choose_tails(found: Tails, form: Kept, choose: Choose) -> Build:
 
 def _choose_whole(sides: tuple[Items, Items], regions: Sequence[Trace], form: Kept, choose: Choose) -> Build:
     """Choose between the complete contents of the lists."""
-    room = max([form.most, *(side.capacity for side in sides if isinstance(side, TracedList))])
+    capacity = max([form.most, *(side.capacity for side in sides if isinstance(side, TracedList))])
     parts = []
     for region, side in zip(regions, sides, strict=True):
         with region:
-            full = TracedList.of(side, room, form.rows)
+            full = TracedList.of(side, capacity, form.rows)
             parts.append((full.length, full.buffers))
     (a_count, a_buffers), (b_count, b_buffers) = parts
     for kind, x, y in zip(form.rows.kinds, a_buffers, b_buffers, strict=True):
-        choose(Kind(kind.type.with_shape((room, *kind.type.shape)), False), (x, y))
+        choose(Kind(kind.type.with_shape((capacity, *kind.type.shape)), False), (x, y))
     known = isinstance(a_count, int) and isinstance(b_count, int) and a_count == b_count
     if not known:
         choose(COUNT, (a_count, b_count))

@@ -91,8 +91,8 @@ class ItemForm(NamedTuple):
         return parts if self.tree.entries == (None,) else f"({parts})"
 
     @property
-    def room(self) -> int:
-        """The number of rows for a list that nothing else limits."""
+    def capacity(self) -> int:
+        """The number of rows for a list without any other limit."""
         size = max(1, sum(hint_of(kind.type.nbytes) for kind in self.kinds))
         rows = max(FEWEST, min(ROWS, BYTES // size)) * _capacity.factor
         if rows * size > max(BYTES, memory() // SHARE):

@@ -14,7 +14,7 @@ from .dressing import dress_module, dressed_function
 
 
 def get(identifier: Any) -> Any:
-    """An activation from its name, or as it is."""
+    """An activation from its name, or the activation itself."""
     return get_activation(identifier)
 
 

@@ -94,7 +94,7 @@ class CSVLogger(ours.CSVLogger):
 class Callback:
     """Base of user-defined callbacks: override the methods of interest; `self.model` is the model.
 
-    What `on_epoch_end` adds to its `logs` goes into the history, as in Keras.
+    Values that `on_epoch_end` adds to its `logs` are stored in the history, as in Keras.
     """
 
     model: Any = None
@@ -136,7 +136,7 @@ class LambdaCallback(Callback):
 
 
 class TerminateOnNaN(Callback):
-    """Stops when the loss is NaN or infinite. Without it, `fit` raises an error that says where that began."""
+    """Stops when the loss is NaN or infinite. Without it, `fit` raises an error that names the step and the variables."""
 
     def __init__(self, raise_error: bool = False) -> None:
         self.raise_error = raise_error
@@ -192,7 +192,7 @@ class Adapter(ours.Callback):
         self.inner.on_predict_end({})
 
 
-IDLE = (Callback.on_train_batch_end, Callback.on_batch_end)  # what a callback that does not look at batches has
+IDLE = (Callback.on_train_batch_end, Callback.on_batch_end)  # not overridden in a callback that does not use batches
 
 
 def adapted(callback: Any, model: Any, params: Any = None) -> ours.Callback:

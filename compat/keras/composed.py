@@ -35,7 +35,7 @@ class TimeDistributed(layers.Layer):
 
 
 class Normalization(layers.Layer):
-    """(x - mean) / sqrt(variance), by the mean and variance of data that `adapt` was given, or by given ones; `invert` undoes it."""
+    """(x - mean) / sqrt(variance), with the mean and variance of the data passed to `adapt`, or given ones; `invert` is the inverse."""
 
     def __init__(
         self, axis: int | Sequence[int] | None = -1, mean: Any = None, variance: Any = None, invert: bool = False, **more: Any
@@ -43,7 +43,7 @@ class Normalization(layers.Layer):
         super().__init__(**more)
         self.axis, self.invert = axis, invert
         if (mean is None) != (variance is None):
-            raise ValueError("Normalization: mean and variance are given together, or found by adapt(data)")
+            raise ValueError("Normalization: give both mean and variance, or call adapt(data)")
         self.mean: Any = None
         self.variance: Any = None
         if mean is not None:
@@ -70,7 +70,7 @@ class Normalization(layers.Layer):
 
 
 class PReLU(layers.Layer):
-    """x above 0, alpha * x below, with a learnt alpha for each element of an example; `shared_axes` have one."""
+    """x above 0, alpha * x below, with a learnt alpha for each element of an example, shared along `shared_axes`."""
 
     regularized = ("alpha",)
 

@@ -10,7 +10,7 @@ max_norm, min_max_norm, non_neg, unit_norm = MaxNorm, MinMaxNorm, NonNeg, UnitNo
 
 
 def get(identifier: Any) -> Any:
-    """A constraint from its name, or as it is."""
+    """A constraint from its name, or the constraint itself."""
     return get_constraint(identifier)
 
 

@@ -26,7 +26,7 @@ globals().update({name: _initializer(getattr(ours, name)) for name in _NAMES})
 
 
 def get(identifier: Any) -> Any:
-    """An initializer from its name, or as it is."""
+    """An initializer from its name, or the initializer itself."""
     return get_initializer(identifier)
 
 

@@ -87,16 +87,16 @@ def Input(  # noqa: N802 - Keras' name
 ) -> Any:  # fmt: skip
     """A symbolic input, for `Model(inputs, outputs)`, or as the first layer of a `Sequential`.
 
-    `batch_shape` is the shape with the size of batches, in the place of `shape` and `batch_size`; `tensor` gives all three.
+    `batch_shape` is the shape including the batch size, instead of `shape` and `batch_size`; `tensor` gives shape, batch size and dtype.
     """
     accepted("Input", {"sparse": sparse, "ragged": ragged, "optional": optional})
     if tensor is not None:
         batch_shape, dtype = tuple(tensor.shape), dtype or tensor.dtype
     if (shape is None) == (batch_shape is None):
-        raise ValueError("Input: give either shape=, without the size of batches, or batch_shape= (or tensor=) with it")
+        raise ValueError("Input: give either shape=, without the batch size, or batch_shape= (or tensor=) with it")
     if batch_shape is not None:
         if batch_size is not None:
-            raise ValueError("Input: batch_size= goes with shape=; batch_shape= has the size of batches")
+            raise ValueError("Input: give batch_size= only with shape=; batch_shape= includes the batch size")
         batch_size, *sizes = batch_shape
         shape = sizes
     return nn.Input(shape or (), batch_size, getattr(dtype, "dtype", dtype), name)
@@ -116,7 +116,7 @@ class DepthwiseConv2D(Layer, nn.DepthwiseConv2D):
 
 
 class Lambda(Layer, nn.Lambda):
-    """Any function as a layer; `arguments` are given to it by name."""
+    """Any function as a layer; `arguments` are passed to it by name."""
 
     def __init__(self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **more: Any) -> None:
         super().__init__(function, **more)
@@ -155,7 +155,7 @@ class Bidirectional(Layer, nn.Bidirectional):
         both = [layer, layer if backward_layer is None else backward_layer]
         for each in both:
             if not isinstance(each, Recurrent) or each.built:
-                raise TypeError(f"Bidirectional takes a recurrent layer that was not called yet, not {each!r}")
+                raise TypeError(f"Bidirectional takes a recurrent layer that has not been called yet, not {each!r}")
         if weights is not None:
             raise UnsupportedError("Bidirectional: weights= is out of the scope of adjit.tf; call the layer once, then use set_weights")
         made = iter(both)

@@ -33,7 +33,7 @@ class Dress(Dressed):
 
 
 def translated_options(owner: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options under the names of `adjit.nn`; some of Keras have one value alone."""
+    """The options under the names of `adjit.nn`; some of Keras' options have only one supported value."""
     if "thresholds" in options and owner in ("Precision", "Recall"):
         options["threshold"] = options.pop("thresholds")
     for name in ("multi_label", "num_labels", "label_weights"):
@@ -51,7 +51,7 @@ def _metric(cls: type[Any]) -> Any:
 
 
 def get(identifier: Any) -> Any:
-    """A metric from its name, or as it is."""
+    """A metric from its name, or the metric itself."""
     return get_metric(identifier)
 
 

@@ -55,10 +55,10 @@ class Model(Layer):
         weighted_metrics: Sequence[Any] | None = None, run_eagerly: bool = False, steps_per_execution: int = 1, jit_compile: Any = "auto",
         auto_scale_loss: bool = True,
     ) -> None:  # fmt: skip
-        """Configure training. Without a loss, it minimises what the layers add (`add_loss`, regularizers).
+        """Configure training. Without a loss, it minimises the terms that layers add (`add_loss`, regularizers).
 
-        Weights of examples count in the loss and in `weighted_metrics`, not in `metrics`. `run_eagerly=True` runs op by op. Steps are
-        always compiled, one at a time: `steps_per_execution`, `jit_compile` and `auto_scale_loss` change no result.
+        Weights of examples apply to the loss and to `weighted_metrics`, not to `metrics`. `run_eagerly=True` runs op by op. Steps are
+        always compiled, one at a time: `steps_per_execution`, `jit_compile` and `auto_scale_loss` have no effect on results.
         """
         plain, weighted = list(metrics or ()), list(weighted_metrics or ())
         options = {"loss_weights": loss_weights, "weighted_metrics": weighted or None, "run_eagerly": run_eagerly or None}
@@ -72,7 +72,7 @@ class Model(Layer):
     def _no_loss(self, y_true: Any, y_pred: Any) -> float:
         """The loss of a model that was compiled without one: its layers must add to it."""
         if not self.losses:
-            raise ValueError(f"{self.name}: no loss to compute. Give compile() a `loss`, such as 'mse', or call add_loss in a layer")
+            raise ValueError(f"{self.name}: no loss to compute. Pass a `loss` to compile(), such as 'mse', or call add_loss in a layer")
         return 0.0
 
     # ---- steps, which a model may define for itself
@@ -94,11 +94,11 @@ class Model(Layer):
         return self(unpacked(data)[0], training=False)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True) -> Any:
-        """The loss that `compile` was given, with what the layers add."""
+        """The loss passed to `compile`, plus the terms that layers add."""
         return dress(self.trainer.compute_loss(y, y_pred, sample_weight))
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
-        """Update the metrics that `compile` was given, and return the results of all by name."""
+        """Update the metrics passed to `compile`, and return the results of all by name."""
         for metric in self.trainer.metrics:
             weighs = sample_weight is not None and not any(metric is each for each in self.trainer.unweighted)
             metric.update_state(y, y_pred, **({"sample_weight": sample_weight} if weighs else {}))
@@ -196,7 +196,7 @@ class Model(Layer):
         self, x: Any, batch_size: int | None = None, verbose: Any = "auto", steps: int | None = None,
         callbacks: Sequence[Any] | None = None,
     ) -> Any:  # fmt: skip
-        """The outputs for all of x, or for its first `steps` batches. Nothing is printed, whatever `verbose` says."""
+        """The outputs for all of x, or for its first `steps` batches. Nothing is printed; `verbose` has no effect."""
         trainer = self._trainer or nn.Trainer(self, "mse")
         return trainer.predict(x, batch_size=batch_size, steps=steps, callbacks=[adapted(c, self) for c in callbacks or ()])
 
@@ -233,7 +233,7 @@ class Model(Layer):
         raise ValueError(f"{self.name}: has no layer {name!r}; it has {', '.join(layer.name for layer in inside)}")
 
     def save(self, filepath: Any, overwrite: bool = True, zipped: bool | None = None) -> None:
-        """Write the model to one file, from which `tf.keras.models.load_model` makes it again."""
+        """Write the model to one file, which `tf.keras.models.load_model` reads."""
         save_model(self, filepath, overwrite, zipped)
 
     def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
@@ -242,7 +242,7 @@ class Model(Layer):
         weights.save(filepath, self)
 
     def load_weights(self, filepath: Any, skip_mismatch: bool = False) -> None:
-        """Set all variables from a file; with `skip_mismatch`, those that it has with the same shape."""
+        """Set all variables from a file; with `skip_mismatch`, only those with the same shape in the file."""
         weights.load(filepath, fitting(filepath, self) if skip_mismatch else self, strict=not skip_mismatch)
 
     def summary(  # type: ignore[override] # Keras prints it
@@ -257,7 +257,7 @@ class Model(Layer):
 def weights_of_classes(name: str, y: Any, class_weight: dict[int, float], sample_weight: Any) -> Any:
     """A weight for each example, by its class: labels are class numbers or one-hot."""
     if y is None or sample_weight is not None:
-        raise ValueError(f"{name}: class_weight goes with arrays of labels, and in place of sample_weight")
+        raise ValueError(f"{name}: class_weight needs arrays of labels, and cannot be combined with sample_weight")
     labels = np.asarray(y)
     labels = labels.argmax(-1) if labels.ndim > 1 and labels.shape[-1] > 1 else labels.reshape(len(labels)).astype(np.int64)
     unknown = set(np.unique(labels).tolist()) - set(class_weight)

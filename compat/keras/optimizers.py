@@ -10,7 +10,7 @@ from . import schedules
 
 
 def get(identifier: Any) -> Any:
-    """An optimizer from its name, or as it is."""
+    """An optimizer from its name, or the optimizer itself."""
     return get_optimizer(identifier)
 
 

@@ -1,4 +1,4 @@
-"""Parameters of Keras that have one meaning here: a value with another meaning is refused, and never ignored."""
+"""Parameters of Keras of which only some values are supported: other values raise an error, and are never ignored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from adjit.ir.errors import UnsupportedError
 
-ONLY: dict[str, tuple[tuple[Any, ...], str]] = {  # name of a parameter: values that change nothing, and what to do instead of others
+ONLY: dict[str, tuple[tuple[Any, ...], str]] = {  # name of a parameter: supported values, and what to do instead of others
     "data_format": ((None, "channels_last"), "channels are the last axis: transpose the inputs"),
     "autocast": ((True, False), ""),
     "use_cudnn": (("auto", True, False), ""),

@@ -103,7 +103,7 @@ def in_order(owner: str, names: str, args: tuple[Any, ...], options: dict[str, A
     """Positional arguments by the names that Keras gives them, with the options."""
     order = names.split()
     if len(args) > len(order):
-        raise TypeError(f"{owner} takes {', '.join(order)} by position, and {len(args)} values are given")
+        raise TypeError(f"{owner} takes {', '.join(order)} by position, but {len(args)} values were given")
     given = dict(zip(order, args, strict=False))
     for name in given.keys() & options.keys():
         raise TypeError(f"{owner} is given {name!r} twice, by position and by name")
@@ -111,7 +111,7 @@ def in_order(owner: str, names: str, args: tuple[Any, ...], options: dict[str, A
 
 
 def ordered(name: str, names: str, init: Callable[..., None], shown: Callable[..., None] | None = None) -> Callable[..., None]:
-    """`init`, which is given all by name, with the positional arguments of Keras. Its help is that of `shown`."""
+    """Wrap `init`, which takes all arguments by name, to accept Keras' positional arguments. `shown` has the signature to display."""
     shown = shown or init
 
     @functools.wraps(shown)
@@ -129,7 +129,7 @@ def in_keras_order(cls: type[Any]) -> Any:
 
 
 def reordered(own: inspect.Signature, order: list[str]) -> inspect.Signature:
-    """A signature with these parameters first; the others by name."""
+    """A signature with these parameters first; all others are keyword-only."""
     first, *parameters = own.parameters.values()
     mine = {p.name: p for p in parameters if p.kind is not p.VAR_KEYWORD}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD

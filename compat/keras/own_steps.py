@@ -1,7 +1,7 @@
-"""Training by steps that the user has written: `train_step(self, data)` and its like, as methods of a Keras model.
+"""Training with user-defined steps: `train_step(self, data)` and `test_step`, as methods of a Keras model.
 
-A step returns a dict of results. Its values for the last batch are those of the epoch, as in Keras; metrics, which it updates itself, start
-again with each epoch.
+A step returns a dict of results. Its values for the last batch are those of the epoch, as in Keras; metrics, which it updates itself, are
+reset at the start of each epoch.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def packed(x: Any, y: Any, sample_weight: Any) -> Any:
 
 
 def unpacked(data: Any) -> tuple[Any, Any, Any]:
-    """The inputs, labels and weights of a batch; None for those that it lacks."""
+    """The inputs, labels and weights of a batch; None for missing ones."""
     given = data if isinstance(data, tuple) else (data,)
     if len(given) > 3:
         raise ValueError(f"Data is expected to be in format `x`, `(x,)`, `(x, y)`, or `(x, y, sample_weight)`, found {len(given)} parts")

@@ -15,7 +15,7 @@ def l1_l2(l1: float = 0.01, l2: float = 0.01) -> L1L2:
 
 
 def get(identifier: Any) -> Any:
-    """A regularizer from its name, or as it is."""
+    """A regularizer from its name, or the regularizer itself."""
     return get_regularizer(identifier)
 
 

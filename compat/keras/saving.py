@@ -1,4 +1,4 @@
-"""Models in one file: weights as arrays, and how the model is made as data (`model.save`, `load_model`). Nothing in a file is executed.
+"""Models in one file: weights as arrays, and the structure of the model as data (`model.save`, `load_model`). No code in it is executed.
 
 A model is described by the classes and the constructor arguments of its layers. Classes are those of `tf.keras`, or registered ones; a
 function (of `Lambda`, say) is code and cannot be saved. The file is a safetensors file whose metadata holds the description.
@@ -74,7 +74,7 @@ def class_named(name: str, custom_objects: Mapping[str, Any]) -> Any:
     space, _, own = name.partition(".")
     found = getattr(_spaces().get(space), own, None)
     if not isinstance(found, type) or not issubclass(found, Recorded):
-        raise ValueError(f"the file asks for {name!r}, which is not a class of tf.keras that can be saved")
+        raise ValueError(f"the file names {name!r}, which is not a class of tf.keras that can be saved")
     return found
 
 
@@ -185,7 +185,7 @@ def _function_named(name: str) -> Any:
     source = {"activations": activations, "losses": losses, "numpy": np}.get(space)
     found = OPERATORS.get(own) if space == "operator" else getattr(source, own, None) if _is_function(source, own) else None
     if found is None:
-        raise ValueError(f"the file asks for the function {name!r}, which is not known")
+        raise ValueError(f"the file names the function {name!r}, which is not supported")
     return found
 
 
@@ -226,7 +226,7 @@ class Decoder:
                 return _function_named(content)
             case "object":
                 return self.object(content)
-        raise ValueError(f"the file holds {kind!r}, which is not known")
+        raise ValueError(f"the file contains {kind!r}, which is not supported")
 
     def object(self, number: int) -> Any:
         if number not in self.made:
@@ -279,7 +279,7 @@ def check_overwrite(path: Any, overwrite: bool) -> None:
 
 
 def fitting(path: Any, model: Any) -> dict[str, Variable]:
-    """The variables of a model that a file has with the same type."""
+    """The variables of a model that are in a file with the same type."""
     arrays = read_arrays(path)
     same = {name: variable for name, variable in named(model) if name in arrays and arrays[name].shape == variable.shape}
     return {name: variable for name, variable in same.items() if arrays[name].dtype == variable.dtype}
@@ -288,7 +288,7 @@ def fitting(path: Any, model: Any) -> dict[str, Variable]:
 def save_model(model: Any, filepath: Any, overwrite: bool = True, zipped: bool | None = None) -> None:
     """Write a model, how it was compiled, and the state of its optimizer to one file."""
     if zipped is not None:
-        raise UnsupportedError("save: zipped= chooses between formats of Keras; a model is one safetensors file here")
+        raise UnsupportedError("save: zipped= selects a format of Keras; leave it out: adjit writes one safetensors file")
     path = os.fspath(filepath)
     check_overwrite(path, overwrite)
     encoder = Encoder()
@@ -305,11 +305,11 @@ def save_model(model: Any, filepath: Any, overwrite: bool = True, zipped: bool |
 
 
 def load_model(filepath: Any, custom_objects: Mapping[str, Any] | None = None, compile: bool = True, safe_mode: bool = True) -> Any:
-    """The model in a file that `model.save` wrote; compiled as it was, with the state of its optimizer."""
+    """Return the model in a file written by `model.save`, with the settings of `compile` and the state of its optimizer."""
     path = os.fspath(filepath)
     text = read_metadata(path).get(KEY)
     if text is None:
-        raise WeightsError(f"{path} holds arrays, and no model: make the model, and use model.load_weights")
+        raise WeightsError(f"{path} contains arrays, but no model: make the model, and use model.load_weights")
     try:
         description = json.loads(text)
         if description["version"] > VERSION:

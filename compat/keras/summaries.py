@@ -7,7 +7,7 @@ from typing import Any
 
 from adjit.nn.module import Module
 
-WIDTHS = (29, 26, 10, 10)  # of the columns, if what they hold is shorter
+WIDTHS = (29, 26, 10, 10)  # minimum widths of the columns
 
 
 def layers_of(model: Any) -> list[Any]:
@@ -39,7 +39,7 @@ def summary_text(model: Any, line_length: int | None = None, expand_nested: bool
 
 
 def rows_of(model: Any, nested: bool, indent: str) -> Iterator[tuple[str, ...]]:
-    """The rows of the layers of a model, followed by those of the layers inside of them if `nested`."""
+    """The rows of the layers of a model; if `nested`, each is followed by the rows of the layers inside it."""
     for layer in layers_of(model):
         shape, is_built = getattr(layer, "output_shape", None), layer.built
         count = f"{layer.count_params():,}" if is_built else "0 (unbuilt)"
@@ -55,7 +55,7 @@ def with_training(model: Any) -> Sequence[tuple[Any, bool]]:
 
 
 def size(count: int) -> str:
-    """A number of bytes, as people read it."""
+    """A number of bytes with a unit."""
     value = float(count)
     for unit in ("B", "KB", "MB", "GB"):
         if value < 1024 or unit == "GB":

@@ -24,7 +24,7 @@ def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> 
 
 
 def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
-    """The inputs, labels and weights of a batch; None for those that it lacks."""
+    """The inputs, labels and weights of a batch; None for missing ones."""
     return unpacked(data)
 
 

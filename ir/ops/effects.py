@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..cost import Cost
-from ..errors import AdjitError, CheckError, DTypeError, FoundSizeError, OutOfRoomError, ShapeError, UnsupportedError, raised_as
+from ..errors import AdjitError, CapacityError, CheckError, DTypeError, FoundSizeError, ShapeError, UnsupportedError, raised_as
 from ..types import BOOL, DTYPE_NAMES, I64, TensorType, complex_dtype
 from .base import Array, Loops, Op, Reg, Window, Writing, apply, perform, with_attributes
 from .maps import cast
@@ -102,7 +102,7 @@ class Assert(Effect):
         if len(args) > 1:
             values = [write("{}[()]", write.array(x)) for x in args[1:]]
             message = write(f"{{}}.format({', '.join(['{}'] * len(values))})", message, *values)
-        if self.error in (CheckError, FoundSizeError, OutOfRoomError):
+        if self.error in (CheckError, FoundSizeError, CapacityError):
             write.run("assert {}, {}" if self.message else "assert {}", condition, message)
             return
         write.run("if {}:", write("not {}", condition))
@@ -237,7 +237,7 @@ def of_parts(parts: Array) -> Array:
 def check(condition: Operand, message: str = "", raises: str = "") -> None:
     """Check at run time that a scalar condition holds. One that is known while tracing is checked immediately.
 
-    `raises` names a built-in exception that the error also subclasses, or `OutOfRoomError`.
+    `raises` names a built-in exception that the error also subclasses, or `CapacityError`.
     """
     apply(Assert(message, raises), cast(condition, BOOL))
 

@@ -109,7 +109,7 @@ def countdown(x, step):
 
 
 def test_a_list_in_a_loop_of_unknown_length_grows() -> None:
-    """It has room for 4096 items, then for eight times as many: the call that finds it full starts again."""
+    """Its capacity is 4096 items, then eight times as many: a call that finds it full starts again."""
     for count, traces in ((4096, 1), (4097, 2), (4096, 2), (100_000, 3), (262_144, 3), (5, 3)):
         items, length = countdown(float(count), 1.0)
         assert (int(length), len(items), countdown.trace_count) == (count, count, traces)
@@ -151,7 +151,7 @@ def test_variables_are_assigned_once_though_a_call_starts_again() -> None:
     assert float(calls) == 2
 
 
-def test_eager_tapes_record_the_call_that_had_room() -> None:
+def test_eager_tapes_record_the_call_with_enough_capacity() -> None:
     x = aj.tensor(2.0)
     with aj.GradientTape() as tape:
         tape.watch(x)

@@ -112,7 +112,7 @@ def test_python_callbacks_run_eagerly_and_are_refused_in_a_function() -> None:
     assert tf.numpy_function(np.sum, [tf.constant([1.0, 2.0])], tf.float32).numpy() == 3.0
     two = tf.py_function(lambda a: (a, a + 1), [tf.constant(1)], [tf.int32, tf.int32])
     assert [int(t) for t in two] == [1, 2]
-    with pytest.raises(tf.errors.UnimplementedError, match="calls no Python while it runs"):
+    with pytest.raises(tf.errors.UnimplementedError, match="cannot call Python while it runs"):
         tf.function(lambda x: plus(x, x))(x)
 
 

@@ -288,7 +288,7 @@ def test_compile_without_a_loss_minimises_what_layers_add() -> None:
     plain = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     plain.compile(optimizer="sgd")
     assert plain.predict(x).shape == (4, 1)
-    with pytest.raises(ValueError, match=r"no loss to compute\. Give compile"):
+    with pytest.raises(ValueError, match=r"no loss to compute\. Pass a `loss` to compile"):
         plain.fit(x, x[:, :1], verbose=0)
 
 

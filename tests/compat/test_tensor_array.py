@@ -26,7 +26,7 @@ class TestGrowing:
         assert out.dtype == tf.float32
         np.testing.assert_array_equal(squares(kind(n), ()), out)
 
-    def test_beyond_the_first_room(self):
+    def test_beyond_the_first_capacity(self):
         assert tf.function(squares)(tf.constant(5000)).shape == (5000,)
 
     def test_several_writes_and_gaps(self):

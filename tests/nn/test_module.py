@@ -151,7 +151,7 @@ def test_errors_name_the_layer_the_shapes_and_the_remedy() -> None:
         nn.Sequential([nn.Flatten])
     with raises_with(ValueError, "units", "positive"):
         nn.Dense(0)
-    with pytest.raises(NotImplementedError, match="defines no call"):
+    with pytest.raises(NotImplementedError, match="must define call"):
         nn.Module()(1)
 
 

@@ -157,7 +157,7 @@ def test_clipping() -> None:
         total = math.sqrt(sum((x * x).sum() for x in g))
         params = [p - 0.1 * x * min(1.0, 0.5 / total) for p, x in zip(params, g, strict=True)]
         assert_close(got[0], params[0], 1e-12)
-    with raises_with(ValueError, "one way of clipping", "clipnorm, clipvalue"):
+    with raises_with(ValueError, "only one kind of clipping", "clipnorm, clipvalue"):
         optimizers.SGD(0.1, clipnorm=1.0, clipvalue=1.0)
 
 

@@ -104,5 +104,5 @@ def test_errors() -> None:
         nn.Dense(2, kernel_regularizer=0.1)
     with raises_with(ValueError, "L2", "-1"):
         regularizers.L2(-1.0)
-    with raises_with(RuntimeError, "call add_loss inside of call"):
+    with raises_with(RuntimeError, "call add_loss inside call"):
         nn.Dense(2).add_loss(1.0)

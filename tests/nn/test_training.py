@@ -221,7 +221,7 @@ def test_batches_of_every_kind() -> None:
     exact = trainer()
     exact.fit(generator, epochs=2, steps_per_epoch=3, verbose=0)
     assert same(reference, exact)
-    with raises_with(ValueError, "gave no batches", "spent after one epoch"):
+    with raises_with(ValueError, "gave no batches", "exhausted after one epoch"):
         trainer().fit(generator(), epochs=2, verbose=0)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from adjit.ir.effects import effects_of
-from adjit.ir.errors import FoundSizeError, OutOfRoomError, ShapeError, SizeWanted
+from adjit.ir.errors import CapacityError, FoundSizeError, ShapeError, SizeWanted
 from adjit.ir.ops.base import Array, Op
 from adjit.tracer.trace import SIZES
 
@@ -36,7 +36,7 @@ class Start:
 
     def concerns(self, error: Exception) -> bool:
         """Whether an error may be due to what the call started with."""
-        return self.is_guess or isinstance(error, OutOfRoomError | SizeWanted | FoundSizeError)
+        return self.is_guess or isinstance(error, CapacityError | SizeWanted | FoundSizeError)
 
     def passed(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """The keyword arguments of the call, with the sizes that it assumes."""
@@ -48,11 +48,11 @@ class Start:
         return [(i, 0) for i, array in enumerate(arrays) if id(array) in ours]
 
 
-class Room:
-    """The room and sizes found by earlier calls of a function."""
+class Restarts:
+    """The list capacities and sizes found by earlier calls of a function."""
 
     def __init__(self) -> None:
-        self.factor = 1  # times the usual room of a list: see `larger_capacity`
+        self.factor = 1  # times the usual capacity of a list: see `larger_capacity`
         self.sizes: tuple[Array, ...] | None = None  # those of the last call
         self.are_bound = False  # whether sizes found by different calls have not gone together
 
@@ -60,8 +60,8 @@ class Room:
         return Start(self.factor, self.sizes)
 
     @contextmanager
-    def given(self) -> Iterator[None]:
-        """Trace with this room for lists."""
+    def with_capacity(self) -> Iterator[None]:
+        """Trace with this capacity for lists."""
         from adjit.tracer.list_items import larger_capacity  # noqa: PLC0415 - `import adjit` does without the tracer's regions
 
         with larger_capacity(self.factor):
@@ -69,7 +69,7 @@ class Room:
 
     def learn(self, start: Start, error: Exception, programs: Sequence[ConcreteFunction]) -> list[ConcreteFunction] | None:
         """Change what a call that failed starts with. Return None if it cannot start again, else the programs to discard."""
-        if isinstance(error, OutOfRoomError):
+        if isinstance(error, CapacityError):
             return self._grow(start, programs)
         if isinstance(error, SizeWanted) and start.sizes is None:
             self.sizes = start.sizes = ()
@@ -99,10 +99,10 @@ class Room:
         return (*sizes[:site], found, *(() if self.are_bound else moved))
 
     def _grow(self, start: Start, programs: Sequence[ConcreteFunction]) -> list[ConcreteFunction] | None:
-        small = [known for known in programs if raises(known, OutOfRoomError)]
+        small = [known for known in programs if raises(known, CapacityError)]
         if any(map(is_visible, small)):
             return None
-        if self.factor != start.factor:  # another thread has made room meanwhile
+        if self.factor != start.factor:  # another thread has increased the capacity meanwhile
             small = []
         else:
             self.factor *= GROWTH

@@ -1,8 +1,7 @@
 """Tensors with TensorFlow's interface: adjit's own objects, in subclasses that print, compare and convert as TensorFlow's do.
 
 `Tensor` defines the common interface; `EagerTensor`, `SymbolicTensor` and `ConstantTensor` are the runtime's tensor, a traced value and a
-constant of a trace. `dress` changes the class of an object in place, so that tapes and traces, which identify it by `id`, still recognise
-it.
+constant of a trace. `dress` changes the class of an object in place, so that it stays the same object for tapes and traces.
 
 Arithmetic is strict, as in TensorFlow: dtypes are never promoted; Python numbers and NumPy arrays take the dtype of the other operand.
 """

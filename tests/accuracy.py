@@ -27,7 +27,7 @@ class Row(NamedTuple):
     function: Callable[..., Any]
     wide: Callable[..., Array]
     exact: Callable[..., Any]
-    name: str  # by which `samples` knows its arguments
+    name: str  # by which `samples` finds its arguments
     arity: int = 1
     term: float = 0.0  # its error is counted in units of its largest argument, or of this: a sum may cancel
 

@@ -17,7 +17,7 @@ FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--remote-debugging-pipe", "--window-size=1600,1000",
 ]  # fmt: skip
-PATIENCE = 30.0  # seconds that an answer may take
+PATIENCE = 30.0  # seconds to wait for an answer
 
 
 class Browser:
@@ -100,7 +100,7 @@ class Browser:
         return answer["result"].get("value")
 
     def js_in_frame(self, expression: str) -> Any:
-        """The same in the frame inside of the page, which may be a process of its own."""
+        """The same in the frame inside the page, which may be a separate process."""
         until, page = time.monotonic() + PATIENCE, self._session
         while True:
             own = [t["targetId"] for t in self.send("Target.getTargets")["targetInfos"] if t["type"] == "iframe"]

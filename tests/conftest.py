@@ -1,4 +1,4 @@
-"""The verifier runs after every pass in tests. So nothing but object code comes from the disk: tests that change a pass see it run.
+"""The verifier runs after every pass in tests. So only object code is read from the disk cache, and tests that change a pass see it run.
 
 The random programs of a run begin at a seed, which the head of the run prints. It is the same for everybody who runs the tests;
 `ADJIT_PROGRAMS_SEED` chooses others.
@@ -16,7 +16,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job that a she
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ADJIT_DYNAMIC=first, functions are compiled for all sizes of their first argument: what is about one size does not apply."""
+    """With ADJIT_DYNAMIC=first, functions are compiled for all sizes of their first argument: tests of a single size do not apply."""
     if os.environ.get("ADJIT_DYNAMIC", "auto") in ("auto", ""):
         return
     for item in items:

@@ -1,4 +1,4 @@
-"""The examples, for tests that look at what they compile: each is run until its functions have been called, and then stopped."""
+"""The examples, for tests of the programs that they compile: each is run until its functions have been called, and then stopped."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def captured(example: Path) -> Captured:
         return run(self, arrays, given, observe)
 
     def made(*args: Any) -> Stmt:
-        """Note the line of the example that runs, as Python knows it."""
+        """Record the running line of the example, according to Python's frame."""
         stmt, frame = Stmt(*args), sys._getframe(1)
-        traced = isinstance(frame.f_locals.get("self"), Trace)  # passes make statements, too
+        traced = isinstance(frame.f_locals.get("self"), Trace)  # passes create statements, too
         while frame is not None and frame.f_code.co_filename != str(example):
             frame = frame.f_back  # type: ignore[assignment]
         if frame is not None and traced and stmt.phase == "forward":

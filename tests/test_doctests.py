@@ -1,4 +1,4 @@
-"""What docstrings show is what happens, and no public name goes without an example."""
+"""Examples in docstrings print what they show, and every public name has an example."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PUBLIC = [aj, aj.linalg, aj.random, aj.special, *NEURAL]
 
 
 def created_by_factories(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """Functions that a module assigns, whose own module is that of the factory: doctest would pass over them."""
+    """Functions that a module assigns, whose own module is that of the factory: doctest would skip them."""
     for name, value in vars(module).items():
         own = isinstance(value, FunctionType) and value.__name__ == name and value.__module__.startswith("adjit")
         if own and getattr(importlib.import_module(value.__module__), name, None) is not value:

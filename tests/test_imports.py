@@ -1,4 +1,4 @@
-"""No module imports itself by way of others, late imports included: what two modules need is in a third one below them.
+"""No module imports itself through others, late imports included: code that two modules need is in a third one below them.
 
 A late import is for what few programs need, so that `import adjit` stays cheap, and says so in a comment. Those that also close a cycle are
 listed here, with the reason.
@@ -78,7 +78,7 @@ GRAPH = {name: list(imports(name)) for name in MODULES}
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
-    """The modules that import themselves by way of others; empty if there are none."""
+    """The modules that import themselves through others; empty if there are none."""
     left = dict(graph)
     while left:
         free = [name for name, targets in left.items() if not targets & left.keys()]

@@ -1,4 +1,4 @@
-"""The folders are sub-packages of `adjit` and nothing else: what is imported, what is declared, and what an import costs in modules."""
+"""The folders are sub-packages of `adjit` only: imported names, declared packages, and the modules that an import loads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Names of the modules that a fresh interpreter, started outside of the checkout, holds after `import adjit`."""
+    """Names of the modules that a fresh interpreter, started outside of the checkout, has loaded after `import adjit`."""
     code = "import json, sys, adjit; print(json.dumps(sorted(sys.modules)))"
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     output = subprocess.run([sys.executable, "-c", code], cwd=elsewhere, capture_output=True, text=True, check=True).stdout
@@ -70,7 +70,7 @@ def test_symlink_leads_to_the_folder(folder: str) -> None:
 
 @pytest.mark.parametrize("as_text", [False, True])
 def test_a_checkout_without_symlinks_says_what_to_do(tmp_path: Path, as_text: bool) -> None:
-    """Where there are none, unpacked archives lack the links, and Git writes files with their targets."""
+    """Where there are no symbolic links, unpacked archives lack them, and Git writes files with their targets."""
     (tmp_path / "adjit").mkdir()
     shutil.copy(ROOT / "adjit" / "__init__.py", tmp_path / "adjit")
     for folder in FOLDERS if as_text else ():

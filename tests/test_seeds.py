@@ -1,6 +1,6 @@
-"""The documents that this project grew from: their code runs with only the import changed, eagerly and compiled, and prints what is right.
+"""The documents that this project started from: their code runs with only the import changed, eagerly and compiled, with the right output.
 
-They lie beside the repository, not in it; where they are absent, these tests are skipped.
+They are next to the repository, not in it; if they are absent, these tests are skipped.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def is_python(source: str) -> bool:
 def with_our_import(block: str) -> str:
     changed, count = re.subn(r"^import tensorflow as tf$", "from adjit import tf", block, flags=re.MULTILINE)
     changed = re.sub(r"^from tensorflow import keras$", "from adjit.tf import keras", changed, flags=re.MULTILINE)
-    return changed if count else f"from adjit import tf\n{block}"  # a block that goes on from an earlier one
+    return changed if count else f"from adjit import tf\n{block}"  # a block that continues an earlier one
 
 
 def seed_blocks() -> dict[str, str]:
@@ -83,7 +83,7 @@ WITHOUT_KERAS = {name: block for name, block in BLOCKS.items() if "keras" not in
 
 
 class UnderFunction(ast.NodeTransformer):
-    """Moves each tape, and what follows from it, into a `tf.function` without arguments; what it computes becomes global again."""
+    """Moves each tape, and the code that depends on it, into a `tf.function` without arguments; its results become global again."""
 
     def __init__(self) -> None:
         self.made: list[ast.stmt] = []
@@ -130,7 +130,7 @@ def under_function(source: str) -> str:
 
 
 def run(source: str, folder: Path) -> tuple[str, dict[str, Any]]:
-    """What a program prints, and the names it leaves. It lies in a file, so that its control flow can be traced."""
+    """The output of a program, and its global names. It is in a file, so that its control flow can be traced."""
     path = folder / "seed.py"
     path.write_text(source, encoding="utf-8")
     names: dict[str, Any] = {"__name__": "seed"}
@@ -147,7 +147,7 @@ def drawn(*shapes: list[int]) -> list[np.ndarray]:
     return [tf.random.normal(shape).numpy().astype(np.float64) for shape in shapes]
 
 
-# ---- what is right
+# ---- the right output
 
 
 def prints(*lines: str) -> Callable[[str, dict[str, Any]], None]:

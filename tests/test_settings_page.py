@@ -1,4 +1,4 @@
-"""docs/settings.md lists every environment variable and every field of `config`, as the two tables in the code say.
+"""docs/settings.md lists every environment variable and every field of `config`, from the two tables in the code.
 
 python tests/test_settings_page.py     writes the page
 """

@@ -1,6 +1,6 @@
 """How the source is organised: what depends on op classes, and what names mean.
 
-Passes and code generation ask an op for its properties, rather than for its class: an op that someone adds by the recipe of
+Passes and code generation test the properties of an op, rather than its class: an op that someone adds by the recipe of
 `docs/architecture.md` is then treated like the built-in ones. The counts may only fall: a new test of a class is better a property in
 `ir/ops/base.py`.
 """
@@ -81,7 +81,7 @@ def is_number(node: ast.AST) -> bool:
 def cost_tables(tree: ast.Module) -> Iterator[int]:
     """Lines with what may be a second cost model: numbers by op, or classes of ops in something named after costs.
 
-    A few ops have names that are also those of other things: `i1` is a Bessel function, and a type of LLVM.
+    The names of a few ops have other meanings, too: `i1` is a Bessel function, and a type of LLVM.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict) and node.keys and all(map(is_number, node.values)):
@@ -103,7 +103,7 @@ def test_cost_tables_are_found(text: str) -> None:
 
 
 def test_ops_alone_say_what_they_cost() -> None:
-    """By `Op.cost`, from which `ir/work.py` and `nanoseconds` make all estimates."""
+    """By `Op.cost`, from which `ir/work.py` and `nanoseconds` derive all estimates."""
     paths = [path for package in COMPILER for path in (ROOT / package).rglob("*.py")]
     asking = [path for path in paths if path != ROOT / "ir" / "cost.py" and ROOT / "ir" / "ops" not in path.parents]
     assert [f"{path.relative_to(ROOT)}:{line}" for path in asking for line in cost_tables(ast.parse(path.read_text()))] == []

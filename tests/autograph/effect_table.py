@@ -1,4 +1,4 @@
-"""How programs with effects are listed: what Python gives, or (`refused`) an error that names the line."""
+"""How programs with effects are listed: with the result of Python, or (`refused`) an error that names the line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that change objects which others hold."""
+"""Programs that change objects to which others refer."""
 
 # ruff: noqa: B006, B007, B010, E731 - as users write
 

@@ -1,5 +1,5 @@
 """Programs about lists that traced loops and branches append to."""
-# ruff: noqa: PERF401 - the loops are what is tested
+# ruff: noqa: PERF401 - the loops are tested
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def line_search(x, tries):
     return x - t * 4 * x**3
 
 
-# ---- arrays made and written in place
+# ---- arrays created and written in place
 
 
 @program((V,), (-V,))

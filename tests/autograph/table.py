@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Program(NamedTuple):
     """`calls` are argument tuples: arrays and Python ints and floats are traced, anything else is static.
 
-    `differentiable` programs are smooth at every float argument of every call, and give floats.
+    `differentiable` programs are smooth at every float argument of every call, and return floats.
     """
 
     name: str

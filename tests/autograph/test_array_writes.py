@@ -1,4 +1,4 @@
-"""NumPy's functions that write to their first argument, and `np.vectorize`: traced, they give what NumPy gives, or say what to write."""
+"""NumPy's functions that write to their first argument, and `np.vectorize`: traced, they have NumPy's results, or raise with a remedy."""
 
 from __future__ import annotations
 

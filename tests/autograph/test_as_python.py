@@ -1,4 +1,4 @@
-"""Programs as people write them: compiled, each gives what Python gives, or an error that names its line; never another answer.
+"""Programs as people write them: compiled, each has the same result as in Python, or an error that names its line; never another result.
 
 `REFUSED` lists the programs that are refused for some of the inputs. It may only become shorter.
 """

@@ -39,7 +39,7 @@ def float_positions(args: Sequence[Any]) -> tuple[int, ...]:
 
 
 def scalar_of(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function to differentiate: the floats of what `fn` gives, each with a weight of its own."""
+    """A function to differentiate: a weighted sum of the floats in the result of `fn`."""
 
     def loss(*args):
         leaves = [x for x in flatten(fn(*args))[0] if is_float(x)]
@@ -148,7 +148,7 @@ def agreed_differences(fn: Callable[..., Any], args: Sequence[Any], at: Sequence
 
 
 def check_random(seed: int, writer: type[Writer] = Writer) -> int:
-    """Whether a program means the same however it is run; gives the number of gradients that were held to finite differences."""
+    """Check that a program has the same results however it is run; return the number of gradients compared with finite differences."""
     source = writer(seed).function()
     fn, at, checked = executed(source, seed), (0, 1, 2), 0
     gradient, second = gradient_of(fn, at), aj.grad(slope_of(fn, at), at)

@@ -48,7 +48,7 @@ def mixed(v):
 compiled_root = aj.function(root)
 
 
-# ---- vmap: examples part ways
+# ---- vmap: examples take different branches
 
 
 def vmap_of_branches(v, n):

@@ -1,4 +1,4 @@
-"""Converted functions are the user's functions: closure, defaults, lines, names; and what is not converted."""
+"""Converted functions keep the user's closure, defaults, lines and names; and functions that are not converted."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ def test_unrolled_or_rolled() -> None:
 
     assert ops_of(loop, 3) == ["sin"] * 3
     assert ops_of(loop, 1000) == ["for"]
-    assert ops_of(static_index, 100) == ["add"] * 100  # a dict takes no traced key: trip by trip
+    assert ops_of(static_index, 100) == ["add"] * 100  # a dict takes no traced key: the loop is unrolled
 
 
 def test_many_statements_in_nested_loops_roll() -> None:

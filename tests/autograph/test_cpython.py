@@ -29,7 +29,7 @@ MODULES = [
     "test_slice", "test_super", "test_tuple", "test_typechecks", "test_unary", "test_unpack", "test_unpack_ex", "test_userdict",
     "test_userlist", "test_with", "test_yield_from", "test_global", "test_baseexception", "test_collections", "test_heapq", "test_bisect",
 ]  # fmt: skip
-# What looks at code itself, at frames, reference counts, or names of variables: rewriting is what they would notice.
+# Tests that inspect code, frames, reference counts, or names of variables: they detect the rewriting.
 INTROSPECTION = {
     "test_generators": {"test_name"},
     "test_descr": {"test_slots", "test_special_method_lookup"},
@@ -46,7 +46,7 @@ needed = pytest.mark.skipif(importlib.util.find_spec("test.support") is None, re
 
 
 def rewritten(function: FunctionType) -> FunctionType:
-    """The function as it would run in a trace; itself where there is no text."""
+    """Return the function as it would run in a trace; unchanged if it has no source."""
     from adjit.tracer.autograph import convert
     from adjit.tracer.autograph.source import NoSource
 

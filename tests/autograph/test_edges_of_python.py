@@ -1,6 +1,6 @@
 """Python's own builtins and lists at their edges: a traced program answers, and raises, as Python does."""
 
-# ruff: noqa: PERF401 - loops that append are what is tested
+# ruff: noqa: PERF401 - loops that append are tested
 
 from __future__ import annotations
 

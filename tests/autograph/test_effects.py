@@ -1,4 +1,4 @@
-"""Effects in traced branches and loops: the compiled function gives what Python gives, or raises an error that names the user's line."""
+"""Effects in traced branches and loops: the compiled function behaves as in Python, or raises an error that names the user's line."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_what_a_failed_branch_changed_is_put_back() -> None:
 
 
 def test_layers_are_built_in_branches() -> None:
-    """What a library's own class declares, and objects made at the first call, are no effects of the branch."""
+    """Attributes declared by a library's class, and objects created at the first call, are not effects of the branch."""
 
     class Block(aj.nn.Module):
         def __init__(self):

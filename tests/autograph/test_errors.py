@@ -407,7 +407,7 @@ lambda_without_source = lambda x: x if x > 0 else -x
     namespace,
 )
 
-# function, arguments, error, message; $N stands for N lines below the `def`
+# function, arguments, error, message; $N is the line N lines below the `def`
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[AdjitError], str]] = [
     (reads_in_branch, (1.0,), TraceError, unassigned("`if`", 4)),
     (reads_of_earlier_trip, (1.0,), TraceError, unassigned("`if`", 3)),

@@ -86,7 +86,7 @@ def test_handlers_see_what_python_shows_them(binding: str, catch: str, around: s
 
 
 class Silent:
-    """Suppresses what it is told to, as `contextlib.suppress` does."""
+    """Suppresses the given exceptions, as `contextlib.suppress` does."""
 
     def __init__(self, kind: type[Exception]) -> None:
         self.kind = kind
@@ -120,7 +120,7 @@ def test_other_managers_that_suppress_are_refused_where_it_matters(binding: str,
 
 
 def test_what_an_attempt_binds_is_not_needed_before_a_loop() -> None:
-    """Every way through it binds `t`: a loop without iterations needs no value of it."""
+    """Every path through the body binds `t`: a loop without iterations needs no value of it."""
 
     def program(x: Any) -> Any:
         k = 0

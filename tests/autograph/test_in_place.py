@@ -71,7 +71,7 @@ def widened(x: Any) -> Any:
 
 
 def test_numbers_are_replaced() -> None:
-    """Without axes there is no array to keep: np.float32(1) += a vector gives a vector."""
+    """A value without axes is replaced, not changed: np.float32(1) += a vector is a vector."""
 
     def total(x: Any) -> Any:
         s = np.sum(x.astype("f4"))

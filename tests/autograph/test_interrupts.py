@@ -76,7 +76,7 @@ def test_a_loop_that_is_tried(tmp_path: Path, dynamic: bool) -> None:
 
 
 def test_a_body_that_fails_only_when_it_is_tried() -> None:
-    """The error is the body's own: each iteration is traced by itself."""
+    """The error is raised by the body itself: each iteration is traced separately."""
 
     def program(x: Any) -> Any:
         total = 0.0

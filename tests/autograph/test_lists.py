@@ -78,7 +78,7 @@ def test_stack_fills() -> None:
 
 
 def test_a_branch_chooses_between_items_not_between_lists() -> None:
-    """A copy of everything in each trip would make the loop quadratic."""
+    """A copy of the whole list in each iteration would make the loop quadratic."""
 
     def kept(x):
         ys = [x]

@@ -1,4 +1,4 @@
-"""Long loops: what their gradients keep in memory, how they run out of it, how they are interrupted. Mostly in processes of their own."""
+"""Long loops: the memory of their gradients, running out of memory, and interrupts. Mostly in separate processes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def output_of(program: str) -> str:
 
 
 def output_of_file(program: str) -> str:
-    """For programs with control flow to convert, whose source must be at hand."""
+    """For programs with control flow to convert, whose source must be available."""
     loader = f"import linecache; s = {program!r}; linecache.cache['p.py'] = (len(s), None, s.splitlines(True), 'p.py')"
     return output_of(f"{loader}\nexec(compile(s, 'p.py', 'exec'))")
 
@@ -51,7 +51,7 @@ def output_of_file(program: str) -> str:
 @LINUX
 @pytest.mark.parametrize("how", ["'sqrt'", "'binomial'", "1000"])
 def test_checkpoints_bound_the_memory(how: str) -> None:
-    """A million trips keep 16 bytes each without checkpoints."""
+    """A million iterations store 16 bytes each without checkpoints."""
     program = PENDULUM + dedent(f"""
         gradient, plain = pendulum_with({how}), pendulum_with("none")
         gradient(2.0, 1.0, 10), plain(2.0, 1.0, 10)
@@ -220,7 +220,7 @@ def test_gradient_through_newton_is_the_implicit_derivative() -> None:
 
 
 def test_a_match_on_the_iteration_leaves_a_sequence() -> None:
-    """Iterations that differ by the pattern that the index matches are no loop, however many there are."""
+    """Iterations that differ by the pattern that the index matches are unrolled, however many there are."""
 
     @aj.function
     def chain(x):

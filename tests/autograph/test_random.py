@@ -124,7 +124,7 @@ class Writer:
 
 
 class ListWriter(Writer):
-    """Programs that keep values in a list. How many trips a loop can make is known, or nothing would say how long the list can be."""
+    """Programs that store values in a list. The maximum trip count of loops is known, since it determines the capacity of the list."""
 
     def function(self) -> str:
         body = list(self.block(3, False, self.random.randint(2, 5)))

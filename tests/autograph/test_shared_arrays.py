@@ -1,4 +1,4 @@
-"""Loops and branches around arrays that several variables hold: the same results as in Python, also after later writes, or an error."""
+"""Loops and branches with arrays to which several variables refer: the same results as in Python, also after later writes, or an error."""
 
 from __future__ import annotations
 

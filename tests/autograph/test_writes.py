@@ -1,4 +1,4 @@
-"""Random programs that write to arrays which other variables may hold: traced, each gives what NumPy gives, or refuses the write."""
+"""Random programs that write to arrays to which other variables may refer: traced, each returns NumPy's results, or refuses the write."""
 
 from __future__ import annotations
 

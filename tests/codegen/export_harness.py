@@ -169,7 +169,7 @@ class Entry:
 
 @dataclass
 class Batch:
-    """Functions for one target, in a folder of their own."""
+    """Functions for one target, in a separate folder."""
 
     folder: Path
     target_name: str = "host"

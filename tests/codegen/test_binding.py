@@ -31,7 +31,7 @@ assert aj.function(lambda x: 3.0 * x)(np.ones(3)).tolist() == [3.0, 3.0, 3.0]
 
 
 def kind(declared: Any) -> Any:
-    """The type of a parameter as the machine sees it: addresses are alike."""
+    """The type of a parameter in machine code: all addresses have the same type."""
     return ctypes.c_void_p if declared is not None and (hasattr(declared, "contents") or declared is ctypes.c_char_p) else declared
 
 

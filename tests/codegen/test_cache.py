@@ -1,4 +1,4 @@
-"""The disk cache of object code: a hit gives the same code, whatever is wrong with an entry or the disk is a miss, and no call fails."""
+"""The disk cache of object code: a hit returns the same code, any fault of an entry or the disk is a miss, and no call fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Maker:
-    """Counts how often something had to be made."""
+    """Counts how often an object had to be created."""
 
     def __init__(self, code: bytes = CODE) -> None:
         self.code, self.count = code, 0
@@ -208,7 +208,7 @@ def test_the_least_recently_used_go_when_there_is_too_much(folder: Path, monkeyp
         for entry in entries(folder):
             if entry.stat().st_mtime > now - 1000:
                 os.utime(entry, (now - 100_000 + 1000 * k,) * 2)
-        assert not made_again(("0",))  # used all the time, so it stays: reading makes it young
+        assert not made_again(("0",))  # used repeatedly, so it stays: reading counts as a use
     folded = os.open(folder, os.O_RDONLY)
     cache._trim(folded)
     os.close(folded)
@@ -270,7 +270,7 @@ def test_an_entry_with_another_name_is_a_miss(folder: Path) -> None:
 
 
 def acl(*entries: tuple[int, int, int]) -> bytes:
-    """As Linux keeps an access control list: tags, rights and ids."""
+    """An access control list as Linux stores it: tags, rights and ids."""
     return (2).to_bytes(4, "little") + b"".join(
         tag.to_bytes(2, "little") + rights.to_bytes(2, "little") + who.to_bytes(4, "little") for tag, rights, who in entries
     )
@@ -298,7 +298,7 @@ def test_access_control_lists_count(folder: Path, where: str) -> None:
 
 
 def test_a_list_that_the_mode_does_not_show(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the mode says: who has the right to write is not trusted."""
+    """An entry that others have the right to write is not trusted, whatever its mode is."""
     made_again()
     for content, is_refused in ((READS, False), (MASKED, False), (WRITES, True), (acl((1, 6, NO_ID), (4, 6, NO_ID)), True), (b"", False)):
         monkeypatch.setattr(os, "getxattr", lambda *_, content=content: content, raising=False)

@@ -1,4 +1,4 @@
-"""`config.debug_lines`: instructions know the user's lines, results stay the same, and nothing changes while it is off."""
+"""`config.debug_lines`: instructions carry the user's lines, results stay the same, and nothing changes while it is off."""
 
 from __future__ import annotations
 

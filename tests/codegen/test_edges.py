@@ -1,4 +1,4 @@
-"""Products whose last tiles are not full: edges are packed, computed and stored without touching what is beside them."""
+"""Products whose last tiles are not full: edges are packed, computed and stored without touching adjacent memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_edges_of_all_widths(layout: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_fills_up_a_tile_is_not_seen(turned: bool) -> None:
-    """An infinity in the last column stays in the last column, and nothing is written beside the result."""
+    """An infinity in the last column stays in the last column, and nothing is written outside the result."""
     f = aj.function((lambda a, b: a @ b.T) if turned else (lambda a, b: a @ b), dynamic=True, threads=1)
     for n in SIDES:
         a, b = RNG.normal(size=(40, 70)), RNG.normal(size=(70, n))

@@ -45,7 +45,7 @@ def _programs(every: int, elsewhere: set[str]) -> Iterator[tuple[str, Func, list
 
 
 def native(func: Func, args: list[Array]) -> list[Array]:
-    """What native code in Python gives, without LAPACK, which exported code does not have."""
+    """The results of native code in Python, without LAPACK, which exported code does not have."""
     target = current().with_threads(1)
     with tuning.only("own"):
         return compile_func(OPTIMIZE.run(func, None, target), target)([np.ascontiguousarray(a) for a in args])

@@ -1,4 +1,4 @@
-"""Products and pooling with elementwise work fused into them: what is stored, and where."""
+"""Products and pooling with elementwise work fused into them: the stored values, and their buffers."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ FOLLOWING: dict[str, Callable[[Any, Any, Any], Any]] = {
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_host(name: str, dtype: str, following: str) -> None:
-    """On any number of threads, the bits of the product and of what follows it as kernels of their own."""
+    """On any number of threads, the same bits as separate kernels for the product and the operations after it."""
     a, b = PRODUCTS[name]
     shapes = a, b, b[-1:], (*a[:-1], b[-1])
     arrays = [sample(*shape, dtype=dtype) / np.sqrt(1 + a[-1], dtype=dtype) for shape in shapes]
@@ -154,7 +154,7 @@ def test_a_result_is_not_written_over_what_a_product_still_reads() -> None:
 
 @pytest.mark.parametrize("size", [20, 120, 300])
 def test_a_product_updates_a_parameter_in_place(size: int) -> None:
-    """The panels of the product must not be summed where the old value lies."""
+    """The panels of the product must not be summed in the buffer of the old value."""
     func = OPTIMIZE(
         parse_func(
             f"""
@@ -179,7 +179,7 @@ def test_a_product_updates_a_parameter_in_place(size: int) -> None:
 
 @pytest.mark.parametrize("size", [12, 130, 300])
 def test_products_host_inside_loops(size: int) -> None:
-    """With a factor that the loop has packed, and a row of an array that is read where it lies."""
+    """With a factor that the loop has packed, and a row of an array that is read in place."""
     func = parse_func(
         f"""
         func @f(%x: f32[7,{size}], %w: f32[{size},{size}], %z: f32[4,7,{size}]) -> (f32[7,{size}], f32[4,7,{size}]) {{

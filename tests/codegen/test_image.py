@@ -137,7 +137,7 @@ def test_another_version_of_adjit_is_another_program(optimised: list[str], monke
     monkeypatch.setattr(image, "sources", lambda: "another")
     program()(X, 3)
     assert len(optimised) == 2
-    monkeypatch.setattr(image, "sources", lambda: None)  # not in files: nothing is kept
+    monkeypatch.setattr(image, "sources", lambda: None)  # no source files: nothing is stored
     program()(X, 3)
     program()(X, 3)
     assert len(optimised) == 4

@@ -202,7 +202,7 @@ def test_buffers_of_large_results_are_used_again_only_when_nobody_looks() -> Non
 
 
 def test_a_result_made_in_place_from_a_view_is_not_made_in_its_operands_buffer() -> None:
-    """The operand of an in-place op may lie in the result's buffer already, but only if it is read as it lies."""
+    """The operand of an in-place op may already be in the result's buffer, but only if it is read with the same layout."""
 
     def fn(x: Any) -> Any:
         y = ops.exp(x)
@@ -216,7 +216,7 @@ def test_a_result_made_in_place_from_a_view_is_not_made_in_its_operands_buffer()
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("shape", [(300, 6), (40, 5, 7), (300, 16), (50, 30), (60000, 3), (20, 64), (20, 65)], ids=str)
 def test_short_rows_reduced_onto_each_other(shape: tuple[int, ...], dtype: str) -> None:
-    """Their totals are held in registers, up to some length."""
+    """Their totals are kept in registers, up to some length."""
     axes = tuple(range(len(shape) - 1))
 
     def f(x: Any, mask: Any, bias: Any) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from adjit.ir.ops.linalg import Matmul
 
 @aj.do_not_convert  # or the loop would stay a loop
 def chain(x: Any, length: int) -> Any:
-    """The same four ops again and again, with other numbers each time."""
+    """The same four ops repeatedly, with different numbers each time."""
     for k in range(length // 4):
         x = np.sin(x * (0.4 + 0.0005 * k) + 0.01 * k) - 0.003 * k
     return x
@@ -57,7 +57,7 @@ def test_chunks_on_several_threads_read_the_table() -> None:
 
 
 def test_equal_products_are_emitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network of equal layers, of which every third has other strides and every fifth another activation."""
+    """A network of equal layers, except that every third has other strides and every fifth another activation."""
     emitted = []
     lower = Matmul.lower
     monkeypatch.setattr(Matmul, "lower", lambda self, *args: emitted.append(1) or lower(self, *args))

@@ -68,7 +68,7 @@ def test_what_is_near(cpu: str) -> None:
 
 
 def test_rows_that_displace_each_other_are_not_near() -> None:
-    """Rows of 4 KiB lie in a sixteenth of a cache of 1 MiB, which has room for 256 of them; rows of 4,096 + 64 bytes lie in all of it."""
+    """Rows of 4 KiB map to a sixteenth of the sets of a 1 MiB cache, which can store 256 of them; rows of 4,096 + 64 bytes map to all."""
     factors = near_factors(TARGETS["wide cache"])
     assert is_near(511, 1024, 100, 4, True, near=factors)
     assert not is_near(512, 1024, 100, 4, True, near=factors)
@@ -79,7 +79,7 @@ def test_rows_that_displace_each_other_are_not_near() -> None:
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("unit", [1, 32])
 def test_parts_keep_the_threads_equally_busy(unit: int, threads: int) -> None:
-    """The busiest thread computes hardly more than its share of as many rows as there are, if these suffice for parts of them."""
+    """The busiest thread computes hardly more than its share of the rows, if there are enough of them to divide."""
     for size in (64, 100, 200, 500, 784, 1000, 4096):
         step = part_size(size, unit, threads)
         count, left = divmod(size, step)

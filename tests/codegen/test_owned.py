@@ -1,4 +1,4 @@
-"""Ctrl-C at every point where Python looks for signals, while native objects are made and freed: none is lost, none is freed twice."""
+"""Ctrl-C at every point where Python checks for signals, while native objects are created and freed: none is lost or freed twice."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def interrupted(work: Callable[[], object], at: int) -> bool:
 
 @pytest.fixture
 def _swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python reports an interrupt in a destructor, and goes on."""
+    """Python reports an interrupt in a destructor, and continues."""
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
 
 
 @contextmanager
 def counted(live: Counter[str]) -> Iterator[None]:
-    """Count what LLVM has made and not freed."""
+    """Count the objects that LLVM has created and not freed."""
     functions = {name: binding.function(name) for pair in PAIRS.items() for name in pair}
 
     def made(name: str, result: Any, function: Any, arguments: Any) -> Any:
@@ -94,7 +94,7 @@ def compile_and_link() -> None:
 
 
 def drop_shared() -> None:
-    """What is kept for the next compilation."""
+    """The objects that are kept for the next compilation."""
     llvm.host.forget()
     llvm._layout.forget()
     llvm._machines.clear()

@@ -1,4 +1,4 @@
-"""Memory that calls use again and again is kept, so that it is not paged in at every call; what is no longer used is given back."""
+"""Memory that calls use repeatedly is kept, so that it is not paged in at every call; unused memory is returned to the system."""
 
 from __future__ import annotations
 

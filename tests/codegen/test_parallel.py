@@ -130,8 +130,8 @@ def test_images_are_the_same_bits_on_any_number_of_threads(name: str, dtype: str
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("m", [87, 235, 272, 300])
-def test_a_product_on_one_thread_packs_into_its_own_room(m: int, threads: int) -> None:
-    """One thread takes larger blocks of rows than several: its buffer must be as large, whoever else there is."""
+def test_a_product_on_one_thread_packs_into_its_own_buffer(m: int, threads: int) -> None:
+    """One thread uses larger blocks of rows than several: its buffer must be large enough, whatever the size of the pool."""
     x, y = np.ones((50, m)), np.ones((60, 50))
     func = OPTIMIZE(build(lambda x, y: apply(Matmul(), x.transpose((1, 0)), y.transpose((1, 0))), x, y))
     native = compile_func(func, threads=threads)
@@ -152,7 +152,7 @@ SHARED_OUT = {
 @pytest.mark.parametrize("name", SHARED_OUT)
 @pytest.mark.one_size("looks for chunks whose number is known")
 def test_what_is_shared_out_goes_to_all_threads(name: str) -> None:
-    """The pool is told so many, and the bits are those of one thread, time and again."""
+    """The pool runs on that many threads, and the bits are those of one thread, at every call."""
     fn, arrays = SHARED_OUT[name]
     f = aj.function(fn, threads=3)
     told = re.findall(r"call void @adjit_parallel\(.*, i64 (\d+)\)", f.inspect(*arrays).llvm)

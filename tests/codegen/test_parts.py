@@ -1,4 +1,4 @@
-"""Modules in parts, compiled on threads of their own."""
+"""Modules in parts, compiled on separate threads."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_later_runs_elsewhere_and_here_on_a_single_core(monkeypatch: pytest.Monk
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_waits_for_threads_that_compile() -> None:
-    """They may hold locks of LLVM, which nobody would release in the child."""
+    """They may hold locks of LLVM, which would never be released in the child."""
     done: list[int] = []
 
     def slow() -> int:
@@ -101,7 +101,7 @@ def test_a_fork_waits_for_threads_that_compile() -> None:
 
 @pytest.mark.one_size("counts the kernels of its program")
 def test_the_main_function_of_a_long_program_has_short_blocks() -> None:
-    """LLVM takes a time that is quadratic in the length of a basic block."""
+    """LLVM's time is quadratic in the length of a basic block."""
 
     def long(x: np.ndarray) -> np.ndarray:
         for _ in range(200):

@@ -74,14 +74,14 @@ def test_nothing_is_called_or_copied(fn: Callable[..., Any], form: Callable[...,
     assert found
     for lines in found:
         called = {name for line in lines for name in re.findall(r"call .*?@([\w.]+)\(", line)}
-        # a signal is looked for every few thousand trips; a `while` makes room on its stack when that is full
+        # signals are checked every few thousand iterations; a `while` grows its stack when that is full
         assert {name for name in called if not name.startswith("llvm.f")} <= {"adjit_interrupted", "adjit_reserve", "adjit_push"}
         assert not any("alloca" in line for line in lines)
 
 
 @pytest.mark.parametrize("fn", [predator_and_prey, as_a_vector, until_small])
 def test_the_state_is_in_registers(fn: Callable[..., Any]) -> None:
-    """A forward loop that nobody differentiates reads and writes no memory; what no trip changes is not even carried."""
+    """A forward loop that is not differentiated reads and writes no memory; values that no iteration changes are not even carried."""
     for lines in loops_of(aj.function(fn).inspect(P).llvm):
         assert not any(re.search(r"\b(store|load)\b", line) for line in lines)
         assert sum(" phi " in line for line in lines) <= 4

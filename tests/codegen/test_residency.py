@@ -1,4 +1,4 @@
-"""LLVM's code leaves memory when nothing is compiled, and comes back when something is."""
+"""LLVM's code is released from memory while nothing is compiled, and paged in again for the next compilation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are given
 
 
 def mappings() -> Iterator[tuple[int, int, str]]:
-    """Start, stop and mode of what is mapped from LLVM's file."""
+    """Start, stop and mode of the mappings of LLVM's file."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         if line.endswith(f"/{llvm.LIBRARY}"):
             span, mode, *_ = line.split()

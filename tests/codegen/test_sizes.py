@@ -140,7 +140,7 @@ MATHEMATICS: dict[str, Sized] = {
 }
 
 PROGRAMS: dict[str, Sized] = {**dict(rows()), **dict(reductions()), **MOVING, **MATHEMATICS}
-LOGARITHMIC = ("prod",)  # its derivative goes up and down a tree of pairs, a level at a time
+LOGARITHMIC = ("prod",)  # its derivative traverses a tree of pairs, a level at a time
 
 
 def lines(call: Callable[..., Any], arrays: list[Array]) -> int:

@@ -1,6 +1,6 @@
 """Hand-written programs that reach outside of a stack fail in the interpreter and in native code, with one message.
 
-Programs of the tracer never do: derivatives make reads that cannot fail, which native code does not check.
+Programs of the tracer never do: derivatives emit reads that cannot fail, which native code does not check.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stacks of an arena are freed when the arena goes, while its memory is still there."""
+"""The stacks of an arena are freed together with it, before its own memory is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large products in strips, each computed by one thread: the same bits as on one thread, whatever is multiplied and follows."""
+"""Large products in strips, each computed by one thread: the same bits as on one thread, for all factors and fused operations."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def results(program: Callable[..., Any], threads: int, arrays: list[Any]) -> tup
 
 @pytest.mark.parametrize(("m", "n", "count"), [(64, 1024, 2), (1024, 64, 2), (2048, 256, 4), (126, 96, 0), (131, 128, 0), (128, 192, 2)])
 def test_the_longer_side_is_cut(m: int, n: int, count: int, strips: list[int]) -> None:
-    """Into equal strips that are not too short, two for each thread if they are long: 0 if there are none."""
+    """The number of equal strips that are not too short, two per thread if they are long; 0 if there are none."""
     a, b = RNG.normal(size=(m, 128)).astype("f4"), RNG.normal(size=(128, n)).astype("f4")
     aj.function(lambda a, b: a @ b, dynamic=False, threads=2)(a, b)
     assert strips == ([count] if count else [])

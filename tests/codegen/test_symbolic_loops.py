@@ -87,7 +87,7 @@ def compiled(text: str) -> tuple[Native, Func]:
 
 @pytest.mark.parametrize("text", [RECURRENT, SAVED], ids=["recurrent", "saved"])
 def test_loops(text: str) -> None:
-    """Sizes go up and down: stacks keep their memory from call to call, and the arena grows."""
+    """Sizes vary in both directions: stacks keep their memory from call to call, and the arena grows."""
     native, func = compiled(text)
     for b, t in [(2, 3), (100, 2), (3, 40), (1000, 7), (2, 2), (64, 500), (2000, 20), (5, 1000)]:
         compare(native, func, {"B": b, "T": t})

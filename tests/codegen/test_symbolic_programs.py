@@ -96,7 +96,7 @@ def test_the_text_of_a_planned_program(name: str) -> None:
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("shape", [(300, 5), (40, 3), (5, 3)])
 def test_sums_over_parts_of_a_padded_array(shape: tuple[int, int], dynamic: bool) -> None:
-    """The parts are parts of the result as well, with gaps between their rows: chunks of them have no partial results of their own."""
+    """The parts are also parts of the result, with gaps between their rows: chunks of them have no separate partial results."""
 
     def loss(x: Any) -> Any:
         return np.sum(np.sin((x[:, None] * x[None])[..., -1]))

@@ -88,7 +88,7 @@ def test_a_level_that_the_cpu_lacks_is_refused() -> None:
 
 
 def test_settings_tell_targets_apart() -> None:
-    """They are part of the names of what the disk keeps."""
+    """They are part of the names of cache entries."""
     machine = current()
     others = [machine._replace(vector_bytes=8), machine._replace(fma=not machine.fma), machine.with_threads(99), machine._replace(cpu="x")]
     assert len({each.settings for each in (machine, *others)}) == 5

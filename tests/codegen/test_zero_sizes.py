@@ -1,4 +1,4 @@
-"""Arrays without elements through the ops that have native code of their own: NumPy's shapes and dtypes, gradients that fit."""
+"""Arrays without elements through the ops that have their own native code: NumPy's shapes and dtypes, gradients of matching shapes."""
 
 from __future__ import annotations
 

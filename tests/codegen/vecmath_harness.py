@@ -18,7 +18,7 @@ from adjit.codegen.vecmath.functions import function
 from adjit.ir.target import Target
 
 Array = np.ndarray[Any, np.dtype[Any]]
-DIVISIONS = ("fmod", "remainder", "floor_divide")  # exact: they give NumPy's bits
+DIVISIONS = ("fmod", "remainder", "floor_divide")  # exact: same bits as NumPy
 BINARY = ("pow", "atan2", *DIVISIONS)
 
 
@@ -196,7 +196,7 @@ def samples(name: str, dtype: np.dtype[Any], count: int, seed: int = 0) -> tuple
 
 
 def _power_samples(patterns: Array, dtype: np.dtype[Any], count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Bases of every size with exponents that give results of every size.
+    """Bases of every magnitude, with exponents for results of every magnitude.
 
     The error of log(a) is multiplied by b log(a), and is largest at the ends of the interval to which a is reduced: the last two groups
     of bases lie there, and their exponents give the largest and smallest normal results.

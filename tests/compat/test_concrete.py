@@ -1,4 +1,4 @@
-"""Concrete functions: what they may be called with, what they say of themselves, and the graph that users walk."""
+"""Concrete functions: their arguments, their descriptions, and the graph that users traverse."""
 
 from __future__ import annotations
 

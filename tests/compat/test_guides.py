@@ -1,4 +1,4 @@
-"""What TensorFlow's own guides show and the other files do not test: scopes, leaks, arrays written by loops, callbacks, what is refused."""
+"""Features in TensorFlow's guides that no other file tests: scopes, leaks, arrays written by loops, callbacks, refusals."""
 
 from __future__ import annotations
 

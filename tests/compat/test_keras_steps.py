@@ -1,4 +1,4 @@
-"""Keras models with steps of their own, callbacks, summaries, and `build`."""
+"""Keras models with user-defined steps, callbacks, summaries, and `build`."""
 
 from __future__ import annotations
 

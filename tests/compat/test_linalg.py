@@ -1,4 +1,4 @@
-"""tf.linalg and the functions of tf.math beside it: complex matrices, names of parameters, and arguments that do not fit."""
+"""tf.linalg and related functions of tf.math: complex matrices, names of parameters, and arguments that do not fit."""
 
 from __future__ import annotations
 

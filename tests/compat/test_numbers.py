@@ -108,7 +108,7 @@ def test_scopes_of_names_and_features() -> None:
 
 
 def test_what_compares_itself_does() -> None:
-    """Here `pytest.approx`; objects without a comparison of their own are refused, as in TensorFlow."""
+    """Here `pytest.approx`; objects that define no comparison are refused, as in TensorFlow."""
     assert tf.constant(1.5) == pytest.approx(1.5)
     assert tf.constant([1.0, 2.0]) == pytest.approx([1.0, 2.0])
     assert pytest.approx([1.0, 2.0]) == tf.Variable([1.0, 2.0])

@@ -1,4 +1,4 @@
-"""Parameters of TensorFlow's functions and constructors: what `adjit.tf` accepts, in which order, and what it does with them.
+"""Parameters of TensorFlow's functions and constructors: which ones `adjit.tf` accepts, in which order, and their effects.
 
 `parameters.txt` lists those of TensorFlow 2.21 for every public name that `adjit.tf` has; a `/` precedes those that are given by name
 alone. A parameter that is missing here raises a TypeError that names it; `MISSING` says which are. What is accepted has an effect, or is on
@@ -42,7 +42,7 @@ def found(name: str) -> Any:
 
 
 def signatures(value: Any) -> Iterator[inspect.Signature]:
-    """The signature of a function; those of a constructor and of the ones that it passes other arguments on to."""
+    """The signature of a function; for a constructor, also those to which it passes other arguments."""
     if not isinstance(value, type):
         own = inspect.signature(value)
         yield own.replace(parameters=[p for name, p in own.parameters.items() if name != "self"])
@@ -92,7 +92,7 @@ def unused(path: Path) -> Iterator[tuple[str, str]]:
                 yield from ((node.name, a.arg) for a in args if a.arg not in read and a.arg not in ("self", "cls"))
 
 
-# a shape of unknown rank ignores what it is compared with
+# a shape of unknown rank ignores the other shape in a comparison
 @pytest.mark.parametrize("path", sorted(p for p in COMPAT.glob("*.py") if p.stem != "shape"), ids=lambda p: p.stem)
 def test_parameters_have_an_effect(path: Path) -> None:
     assert [f"{function}({name}=)" for function, name in unused(path) if name not in IDLE] == []

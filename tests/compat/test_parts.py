@@ -1,4 +1,4 @@
-"""Updates of parts of variables, segments, derivatives beside tapes, and complex tensors, as in TensorFlow."""
+"""Updates of parts of variables, segments, derivatives without tapes, and complex tensors, as in TensorFlow."""
 
 from __future__ import annotations
 

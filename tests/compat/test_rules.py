@@ -1,4 +1,4 @@
-"""What TensorFlow's users rely on beside values: dtypes that are not promoted, errors by their names, tapes, functions and their traces."""
+"""What TensorFlow's users rely on besides values: dtypes that are not promoted, error classes, tapes, functions and their traces."""
 
 from __future__ import annotations
 

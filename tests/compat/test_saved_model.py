@@ -1,4 +1,4 @@
-"""tf.saved_model: what was saved works the same, in a process that has never seen its source."""
+"""tf.saved_model: saved models behave the same in a process without their source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signatures of tf.function: what they accept, and the names and calls of concrete functions."""
+"""Signatures of tf.function: accepted arguments, and the names and calls of concrete functions."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_parts_in_traced_branches() -> None:
 
 
 def test_attributes_that_are_set_when_asked_for() -> None:
-    """Tensors made by native code for all sizes find their type when it is asked for."""
+    """Tensors created by native code for all sizes determine their type on first access."""
 
     @tf.function(reduce_retracing=True)
     def f(x):

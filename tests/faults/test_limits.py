@@ -20,7 +20,7 @@ TRAINING = """
 import faulthandler, os, resource, signal, sys, threading, time, warnings
 faulthandler.enable()
 import numpy as np, adjit as aj
-warnings.simplefilter("ignore", aj.SlowCompilationWarning)  # how long that takes depends on the machine
+warnings.simplefilter("ignore", aj.SlowCompilationWarning)  # the time depends on the machine
 
 def address_space():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize")) * 1024
@@ -81,7 +81,7 @@ def test_too_little_memory_to_compile(megabytes: int) -> None:
 
 @pytest.mark.parametrize("megabytes", [0, 6, 60])
 def test_too_little_memory_to_run(megabytes: int) -> None:
-    """The step is compiled already, by another call: arenas, results and stacks are what is missing."""
+    """The step is already compiled by another call: arenas, results and stacks are still to be allocated."""
     output = run(
         "step(x[:10])\nstep.inspect(x)\n"
         f"limit(resource.RLIMIT_AS, address_space() + {megabytes} * 1_000_000)\n"
@@ -145,7 +145,7 @@ def test_saving_weights_to_a_full_disk_keeps_the_old_file(tmp_path: Path) -> Non
 
 
 def test_interrupts_while_compiling() -> None:
-    """Ctrl-C at many moments of a first call, which traces, optimises and compiles: the next one works, and gives the same."""
+    """Ctrl-C at many moments of a first call, which traces, optimises and compiles: the next call works, with the same result."""
     output = run(
         """
 def make(k):

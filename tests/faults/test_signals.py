@@ -23,7 +23,7 @@ from adjit.codegen.native import Native
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals are sent the way of POSIX")
 RNG = np.random.default_rng(0)
-TICK = 0.02  # seconds: how often native code asks
+TICK = 0.02  # seconds between checks for signals in native code
 
 
 def normal(*shape: int, dtype: str = "f8") -> Any:
@@ -216,7 +216,7 @@ ALSO_ALONE = ("a product, in a step", "through the native entry")
 
 @pytest.mark.parametrize(("name", "threads"), [*((name, 2) for name in PROGRAMS), *((name, 1) for name in ALSO_ALONE)])
 def test_interrupt(name: str, threads: int) -> None:
-    """Ctrl-C raises soon (here within seconds, for the machine may be busy), and leaves variables alone; the next call works."""
+    """Ctrl-C raises soon (here within seconds, since the machine may be busy), and leaves variables unchanged; the next call works."""
     program = PRELUDE.replace("THREADS", str(threads)) + dedent(PROGRAMS[name])
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False, env=os.environ)
     assert done.returncode == 0, done.stderr

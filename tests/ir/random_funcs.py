@@ -143,7 +143,7 @@ def _simple(random: Random, pool: list[Operand], fused: bool) -> tuple[Op, list[
 
 
 def _whole(random: Random, pool: list[Operand], x: Operand) -> tuple[Op, list[Operand]]:
-    """Ops that are kernels of their own: they read or write whole arrays."""
+    """Ops that are separate kernels: they read or write whole arrays."""
     t, axis = x.type, random.randrange(x.type.rank)
     beside = [v for v in pool if v.type.rank == t.rank and v.type.dtype == t.dtype and _but(v.type.shape, axis) == _but(t.shape, axis)]
     choices: list[tuple[Op, list[Operand]]] = [(Concatenate(axis), [x, random.choice(beside)])]

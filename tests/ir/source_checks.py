@@ -40,7 +40,7 @@ def check_func(func: Func, arrays: Sequence[Any]) -> Source:
 
 
 def interpreted(func: Func, given: Sequence[Any]) -> list[Any]:
-    """The outputs of a Func whose parameters may be stacks, which `run` does not take."""
+    """The outputs of a Func whose parameters may be stacks, which `run` does not accept."""
     env: dict[int, Any] = {}
     run_block(func.block, given, env)
     return [x.array() if isinstance(x, Literal) else env[id(x)] for x in func.outputs()]

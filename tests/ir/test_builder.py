@@ -1,4 +1,4 @@
-"""What builders append, fold, and leave behind."""
+"""Statements that builders append and fold, and the state after errors."""
 
 from __future__ import annotations
 

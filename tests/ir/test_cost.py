@@ -1,4 +1,4 @@
-"""Costs come from the ops themselves: an op that is added is known to every pass."""
+"""Costs come from the ops themselves: every pass takes the cost of a new op into account."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_costly_and_cheap_functions_are_told_apart() -> None:
 
 
 def test_every_elementwise_op_can_be_counted() -> None:
-    """Whatever an op's lowering asks of the emitter."""
+    """Accepts every operation that an op's lowering emits."""
     drawn = [(row, row.draw(DTYPES[dtype])) for row in ROWS for dtype in row.dtypes]
     stmts = [s for row, args in drawn for s in func_of(row.call, args).stmts if isinstance(s.op, Map)]
     assert {type(s.op) for s in stmts}
@@ -69,7 +69,7 @@ def test_every_elementwise_op_can_be_counted() -> None:
 
 @pytest.mark.parametrize("name", DTYPES)
 def test_a_constant_costs_its_stores(name: str) -> None:
-    """Of any dtype: complex ones are pairs of real ones by the time they are lowered, but passes before ask as well."""
+    """Of any dtype: complex numbers are pairs of real ones when they are lowered, but earlier passes need their cost as well."""
     dtype = DTYPES[name]
     assert Fill(dtype.type(1).item(), dtype, (3, 5)).cost() == Cost(bytes=15.0 * dtype.itemsize)
 
@@ -93,13 +93,13 @@ def test_an_op_that_lowers_itself_must_say_what_it_costs() -> None:
     ],
 )
 def test_factorisations_and_sorts_are_known_to_be_long(call, x, least) -> None:  # type: ignore[no-untyped-def]
-    """The GIL is released for long calls: a cost of nothing would hold it."""
+    """The GIL is released for long calls: with a cost of zero it would be held."""
     assert block_work(parse_func(aj.function(call).inspect(x).optimized).block).flops >= least
 
 
 @pytest.fixture
 def twin() -> Iterator[Binary]:
-    """atan2 under another name, added as docs/architecture.md says, and gone after the test."""
+    """atan2 under another name, added as described in docs/architecture.md, and removed after the test."""
 
     class Twin(Binary):
         kinds = "f"
@@ -151,7 +151,7 @@ def fused(angle: Angle) -> Any:
 @pytest.mark.parametrize("size", [7, 100, 300_000])
 @pytest.mark.parametrize("program", [in_a_loop, in_registers, in_a_scan, fused])
 def test_an_added_op_is_compiled_as_the_built_in_one(twin: Binary, program: Callable[[Angle], Any], size: int) -> None:
-    """What is kept, what is recomputed and what is on threads is the same, statement by statement, and so is the generated code."""
+    """The stored and recomputed values and the use of threads are the same, statement by statement, and so is the generated code."""
     ours = aj.function(program(lambda a, b: binary(twin, to_operand(a), to_operand(b)))).inspect(np.ones(size))
     theirs = aj.function(program(ops.atan2)).inspect(np.ones(size))
     strip = lambda text: [line.partition("!")[0].replace("twin", "atan2") for line in text.splitlines()[1:]]  # noqa: E731

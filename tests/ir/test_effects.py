@@ -1,4 +1,4 @@
-"""Effects are asked of statements: a region does what is inside it, at any depth."""
+"""Effects are properties of statements: a region has those of its contents, at any depth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DECLARED = {"can_fail", "can_stop", "effect"}
 
 
 def test_only_effects_asks_the_op() -> None:
-    """`op.can_fail` looks away from what is inside a region: only `ir.effects` reads what classes declare."""
+    """`op.can_fail` ignores the contents of a region: only `ir.effects` reads the declarations of classes."""
     asked = []
     for path in (p for package in PACKAGES for p in (ROOT / package).rglob("*.py")):
         if path == ROOT / "ir" / "effects.py":

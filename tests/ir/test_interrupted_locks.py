@@ -1,4 +1,4 @@
-"""A signal handler that raises leaves no lock locked, wherever the signal comes."""
+"""A signal handler that raises leaves no lock locked, wherever the signal arrives."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def refused(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-# ---- kernels: the statements inside `fuse`, what they yield, and what is wrong
+# ---- kernels: the statements inside `fuse`, the yielded values, and the error
 
 FUSED = [
     (["%b: f64[4,6] = exp %a"], "%b, %b", ["f64[4,6]", "f64[4,6]"], "it yields one value twice"),
@@ -133,7 +133,7 @@ def test_carries_do_not_follow_in_each_others_memory() -> None:
     )
 
 
-# where %a lies, the size of the arena, the buffers of run-time sizes, and what is wrong
+# the place of %a, the size of the arena, the buffers of run-time sizes, and the error
 PLACES = [
     ("@arena+8", "arena 192", "lies at arena+8, which is not a multiple of 64"),
     ("@arena+64", "arena 128", "and the arena ends at 128"),
@@ -149,7 +149,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("place", "arena", "message"), PLACES)
-def test_places_have_room(place: str, arena: str, message: str) -> None:
+def test_places_fit_into_their_buffers(place: str, arena: str, message: str) -> None:
     refused(
         f"""
         func @f(%x: f64[16] @param+0, %w: f64[16,16] @param+1, %i: i64[16] @param+2) -> f64[16] {arena} {{

@@ -1,4 +1,4 @@
-"""Values that are made once by any number of threads, and locks in forked children."""
+"""Values that are created once by any number of threads, and locks in forked children."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_child_finds_no_lock_that_another_thread_holds() -> None:
     held.wait()
 
     def check() -> bool:
-        over.set()  # for the child, whose own call makes the value anew
+        over.set()  # for the child, whose own call creates the value again
         with lock, own:
             return value() == 7
 

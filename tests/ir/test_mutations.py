@@ -1,4 +1,4 @@
-"""Broken IRs and plans, made from good ones by one change each: all are refused, with a VerifyError that shows the changed statement."""
+"""Broken IRs and plans, each with one change to a valid one: all are rejected, with a VerifyError that shows the changed statement."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def good(name: str) -> Func:
 
 
 class Mutant(NamedTuple):
-    """A broken function, and what was changed in it: a statement, or the place of a value."""
+    """A broken function, and the changed part: a statement, or the place of a value."""
 
     what: str
     func: Func
@@ -119,7 +119,7 @@ class Mutant(NamedTuple):
 
 
 def sites(block: Block, rebuild: Callable[[Block], Func]) -> Iterator[tuple[Block, int, Callable[[Iterable[Stmt]], Func]]]:
-    """Every statement, as its block and the place in it, with a way to put others there."""
+    """Every statement, as its block and position, with a function that replaces it by others."""
     for at, stmt in enumerate(block.stmts):
 
         def put(new: Iterable[Stmt], block: Block = block, at: int = at) -> Func:
@@ -165,7 +165,7 @@ def wrong_arity(func: Func) -> Iterator[Mutant]:
     for block, at, put in everywhere(func):
         stmt = block.stmts[at]
         if stmt.op.name in ("concatenate",):
-            continue  # takes any number; its type tells
+            continue  # takes any number; its type is checked
         if stmt.args:
             yield changed("lacks an operand", stmt.replace(args=stmt.args[:-1]), put)
         yield changed("has one more operand", stmt.replace(args=(*stmt.args, func.params[0])), put)

@@ -1,4 +1,4 @@
-"""Text to Func: golden texts come back byte for byte, and errors show where they are."""
+"""Text to Func: golden texts are reproduced byte for byte, and errors show their position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every function: it keeps the rules, its text comes back byte for byte, and means the same."""
+"""Properties of every function: it is valid, its text is reproduced byte for byte, and the parsed function has the same results."""
 
 from __future__ import annotations
 

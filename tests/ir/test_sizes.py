@@ -87,7 +87,7 @@ def test_values_follow_python():
 
 
 def test_bounds_hold():
-    """Whatever is proven of random expressions holds for random sizes."""
+    """Every bound proven for random expressions holds for random sizes."""
     rng = random.Random(1)
     proofs = 0
     for _ in range(400):
@@ -352,7 +352,7 @@ def test_every_size_is_that_of_some_axis():
 
 
 def test_ops_whose_types_depend_on_sizes_are_trusted():
-    """Whether there are three elements is not decided for all sizes: the verifier takes the type that is written, if it is one."""
+    """Whether there are three elements is not decided for all sizes: the verifier accepts the type in the text, if it is valid."""
     text = "func @f[B=4](%x: f32[B]) -> f32[3] {\n  %z: f32[3] = slice %x {starts=[0], stops=[3], steps=[1]}\n  return %z\n}\n"
     verify(parse_func(text))
     np.testing.assert_array_equal(run(parse_func(text), np.arange(5, dtype="f4"))[0], [0.0, 1.0, 2.0])

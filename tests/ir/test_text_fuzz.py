@@ -32,11 +32,11 @@ SHARE = 10_000  # texts of one test
 RUN = None if "ADJIT_FUZZ" in os.environ else 30  # accepted functions that one test runs
 SMALL = 20_000  # elements of a value that is computed
 ARBITRARY = ("svd", "eig")  # beginnings of the names of ops whose vectors have arbitrary signs
-STEPS = 3_000  # statements that the interpreter runs before it gives up
+STEPS = 3_000  # statements that the interpreter runs before it stops
 
 
 def accepted(text: str) -> Func | None:
-    """The function, if it keeps the rules. Anything but our two errors goes on to the test."""
+    """The function, if it is valid. Any error except our two fails the test."""
     try:
         return verify(parse_func(text))
     except (ParseError, VerifyError):

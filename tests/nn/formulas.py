@@ -1,4 +1,4 @@
-"""Layers written out in NumPy, in float64: what they compute is to be read off, not fast. Nothing here uses adjit."""
+"""Layers written out in NumPy, in float64, for readability rather than speed. Nothing here uses adjit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ACTIVATIONS = {
 
 
 def windows(x, size, strides, dilations=(1, 1)):
-    """For each tap of a window over [n, h, w, c]: its place in the window, and what it sees at all positions."""
+    """For each tap of a window over [n, h, w, c]: its place in the window, and its inputs at all positions."""
     count = [(x.shape[i + 1] - (size[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in (0, 1)]
     for tap in np.ndindex(*size):
         rows, columns = (slice(t * d, t * d + s * (n - 1) + 1, s) for t, d, s, n in zip(tap, dilations, strides, count, strict=True))
@@ -83,7 +83,7 @@ def max_pool(x, size, strides, pads=((0, 0), (0, 0))):
 
 
 def avg_pool(x, size, strides, pads=((0, 0), (0, 0))):
-    """Means over windows; what is padding does not count."""
+    """Means over windows; padding does not count."""
     total, count = (sum(seen for _, seen in windows(padded(a, pads), size, strides)) for a in (x, np.ones_like(x)))
     return total / count
 
@@ -130,7 +130,7 @@ def old_gru_step(x, states, weights):
 
 
 def run(step, x, weights, states, mask=None):
-    """All outputs, and the last states; a step that is masked leaves the states as they are."""
+    """All outputs, and the last states; a masked step leaves the states unchanged."""
     outputs = []
     for t in range(x.shape[1]):
         new = step(x[:, t], states, weights)

@@ -1,6 +1,6 @@
-"""A row for every layer: how to make it, what to feed it, and the formula it follows. The tests of ten training steps go through them all.
+"""A row for every layer: its constructor, its inputs, and its formula. The tests of ten training steps use all rows.
 
-`make(nn, **d)` spells the layer with a namespace, adjit.nn or one that looks like it, so that other libraries can be asked as well.
+`make(nn, **d)` creates the layer from a namespace, adjit.nn or a similar one, so that other libraries can be tested as well.
 `formula(*inputs, *weights)` is NumPy; weights come in the order of the layer's variables, those that are not trained last.
 """
 
@@ -25,7 +25,7 @@ class Case:
     inputs: tuple[Array, ...]  # floating ones are trained, too
     formula: Callable[..., Array]
     call: dict[str, Any] = field(default_factory=dict)
-    update: Callable[..., Sequence[Array]] | None = None  # what is not trained, after a step with these inputs and weights
+    update: Callable[..., Sequence[Array]] | None = None  # variables that are not trained, after a step with these inputs and weights
     extra: Callable[[], Sequence[Array]] = list  # state of the formula alone, behind the weights
     in_keras: bool = True
     in_float32: bool = True
@@ -72,7 +72,7 @@ DROPOUT = {
     "dropout": Case(
         lambda nn, **d: nn.Dropout(0.4, seed=3, **d), (LINE,), lambda x, masks: x * masks[0], TRAIN,
         update=lambda x, masks: [np.roll(masks, -1, 0)], extra=lambda: [dropout_masks(0.4, LINE.shape)], in_keras=False,
-        in_float32=False,  # which has masks of its own
+        in_float32=False,  # float32 has different masks
     ),
     "dropout, inference": Case(lambda nn, **d: nn.Dropout(0.5, seed=3, **d), (LINE,), lambda x: x),
 }  # fmt: skip

@@ -64,7 +64,7 @@ def close() -> None:
 
 
 def sharded() -> None:
-    """Slices of the optimizer's state give the same training and the same files, with all kinds of clipping."""
+    """With slices of the optimizer's state, training and files are the same, with all kinds of clipping."""
     for options in ({}, {"clipnorm": 0.1}, {"global_clipnorm": 0.1}, {"clipvalue": 0.01, "gradient_accumulation_steps": 2}):
         runs = []
         for shard in (False, True):

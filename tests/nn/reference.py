@@ -25,7 +25,7 @@ def value_and_gradients(module: nn.Module, *args: Any, weights: Any = None, **kw
 
 
 def training_step(model: nn.Module, optimizer: nn.optimizers.Optimizer) -> Callable[..., Any]:
-    """A step that makes the outputs of a model smaller."""
+    """A step that reduces the outputs of a model."""
 
     def step(x: Any) -> Any:
         with aj.GradientTape() as tape:
@@ -38,7 +38,7 @@ def training_step(model: nn.Module, optimizer: nn.optimizers.Optimizer) -> Calla
 
 
 def check_layer(module: nn.Module, *arrays: Array, wanted: Array | None = None, tolerance: float = 1e-9, **kwargs: Any) -> Array:
-    """Value against `wanted`, eager = compiled, gradients against finite differences; in float64. Gives the value."""
+    """Check a value against `wanted`, eager = compiled, gradients against finite differences, in float64. Returns the value."""
     args = [aj.tensor(a) for a in arrays]
     shape = module(*args, **kwargs).shape
     state = module.get_weights()
@@ -101,7 +101,7 @@ def randomized(module: nn.Module, *example: Any, seed: int = 3, **kwargs: Any) -
 
 
 def raises_with(error: type[Exception], *words: str) -> Callable[..., Any]:
-    """`with raises_with(ValueError, "a", "b"):` - an error whose message and notes hold all the words."""
+    """`with raises_with(ValueError, "a", "b"):` - an error whose message and notes contain all the words."""
     import contextlib
 
     import pytest

@@ -1,4 +1,4 @@
-"""What Keras cannot be asked, and the heart of the rest, against PyTorch, where it is installed: over the same ten steps of training."""
+"""Layers that Keras lacks, and the main ones of the others, against PyTorch, if it is installed, over the same ten steps of training."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def convolution(function: str, pads: tuple[int, ...] = (), **options: Any) -> Ca
 
 
 def recurrent(name: str, swapped: tuple[int, ...]) -> Callable[..., Any]:
-    """Gates in another order: `swapped` gives ours in PyTorch's."""
+    """Gates in another order: `swapped` puts ours in PyTorch's."""
 
     def gates(w: Any) -> Any:
         parts = w.split(UNITS, -1)
@@ -122,7 +122,7 @@ OPTIMIZERS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers(name: str) -> None:
-    """Where the two add their epsilon in other places, it is made too small to be seen."""
+    """Where the two add their epsilon in different places, it is made negligibly small."""
     ours, theirs = OPTIMIZERS[name]
     w, b = (torch.tensor(a, requires_grad=True) for a in (W0, B0))
     optimizer = theirs([w, b])

@@ -18,7 +18,7 @@ def collapsed(path):
 
 
 def enumerated(labels, logits):
-    """-log of the summed probability of all paths that give the labels."""
+    """-log of the summed probability of all paths for the labels."""
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     total = 0.0
     for path in itertools.product(range(p.shape[1]), repeat=p.shape[0]):

@@ -79,7 +79,7 @@ def test_data_that_cannot_be_cut() -> None:
 
 
 class Largest(nn.metrics.Metric):
-    """A metric whose state is no sum."""
+    """A metric whose state is not a sum."""
 
     def __init__(self) -> None:
         super().__init__("largest")

@@ -1,4 +1,4 @@
-"""Losses against formulas, at extreme values, with weights and reductions; and what they refuse."""
+"""Losses against formulas, at extreme values, with weights and reductions; and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules: what belongs to them, under which names, when variables are created, and what errors say."""
+"""Modules: the variables that belong to them, their names, when they are created, and error messages."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def trained(optimizer, steps: int = STEPS, compiled: bool = True):
 
 
 def by_hand(update, steps: int = STEPS):
-    """`update(t, p, g, state)` gives the new parameter; state is a dict of its own for each parameter."""
+    """`update(t, p, g, state)` returns the new parameter; each parameter has its own `state` dict."""
     params, states = [W0.copy(), B0.copy()], [{}, {}]
     out = []
     for t in range(1, steps + 1):

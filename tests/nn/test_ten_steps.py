@@ -1,6 +1,6 @@
 """Every layer over ten steps of training, against formulas in NumPy whose gradients are taken by differences; compiled and eager.
 
-Both the variables of a layer and its floating inputs are trained, so that layers without variables are held to the same.
+Both the variables of a layer and its floating inputs are trained, so that layers without variables are tested, too.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def by_formula(name: str) -> tuple[list[Array], Array]:
 
 
 def differences(loss: Any, array: Array, step: float = 1e-5) -> Array:
-    """The gradient of a loss by the elements of an array, which it reads: central differences of each."""
+    """The gradient of a loss with respect to an array that it reads, by central differences of each element."""
     out = np.zeros(array.shape)
     for at in np.ndindex(*array.shape):
         value = array[at]

@@ -1,4 +1,4 @@
-"""The trainer: one native call a step, the same bits in every run and after a restart, callbacks, data, and what goes wrong."""
+"""The trainer: one native call per step, the same bits in every run and after a restart, callbacks, data, and errors."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_one_program_serves_all_smaller_batches() -> None:
 
 @pytest.mark.one_size("prints the programs of a step")
 def test_the_program_of_a_batch_does_not_depend_on_those_before() -> None:
-    """A run that goes on in the middle of an epoch, with the smaller batch first, takes the same programs."""
+    """A run that continues in the middle of an epoch, with the smaller batch first, uses the same programs."""
     whole, rest = trainer(), trainer()
     fit(whole, 1)
     rest.epoch, rest.step, rest._resumes = 0, 4, True

@@ -1,4 +1,4 @@
-"""Files of weights: what is in them, what does not fit, and what a crash leaves."""
+"""Files of weights: their contents, mismatches, and their state after a crash."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_arrays_come_back(tmp_path: Path) -> None:
 
 
 def test_the_format_is_that_of_safetensors(tmp_path: Path) -> None:
-    """Read by hand: eight bytes of length, JSON, then the data where it says."""
+    """Read by hand: eight bytes of length, JSON, then the data at the positions given there."""
     path = tmp_path / "x.safetensors"
     nn.write_arrays(path, {"a": ARRAYS["a"]}, {"k": "v"})
     data = path.read_bytes()
@@ -120,7 +120,7 @@ def test_a_failure_while_saving_leaves_the_old_file(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("moment", ["fsync", "replace"])
 def test_a_kill_while_saving_leaves_the_old_file(tmp_path: Path, moment: str) -> None:
-    """Killed after the data was written, or just before the rename; what is left does not hinder the next save."""
+    """Killed after the data was written, or just before the rename; leftover files do not disturb the next save."""
     path = tmp_path / "m"
     nn.write_arrays(path, {"a": np.zeros(100_000)})
     code = (

@@ -1,4 +1,4 @@
-"""Damaged and hostile files of weights: each is read, or refused with a WeightsError that says why.
+"""Damaged and hostile files of weights: each is read, or rejected with a WeightsError that gives the reason.
 
 ADJIT_FUZZ=50000 tries so many files rather than a thousand; ADJIT_SEED chooses others.
 """
@@ -127,7 +127,7 @@ def test_refused_with_the_reason(tmp_path: Path, name: str) -> None:
 
 
 def test_nothing_is_allocated_for_what_is_refused(tmp_path: Path) -> None:
-    """A megabyte of data that a thousand tensors claim, and one that does not fit: neither takes memory."""
+    """A megabyte of data claimed by a thousand tensors, and a tensor that does not fit: no memory is allocated for either."""
     data = b"\0" * (1 << 20)
     (tmp_path / "m").write_bytes(file_of({f"t{k}": entry([1 << 18], 0, 1 << 20) for k in range(1000)}, data))
     (tmp_path / "other").write_bytes(file_of({"a": entry([1 << 18], 0, 1 << 20)}, data))
@@ -143,7 +143,7 @@ def test_nothing_is_allocated_for_what_is_refused(tmp_path: Path) -> None:
 
 
 def test_loading_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt between two assignments leaves both variables as they were."""
+    """An interrupt between two assignments leaves both variables unchanged."""
     target = {"a": Variable(np.zeros(2)), "b": Variable(np.zeros(2))}
     nn.write_arrays(tmp_path / "m", {"a": np.ones(2), "b": np.ones(2)})
     assign, calls = Variable.assign, []

@@ -1,4 +1,4 @@
-"""The table of ops: a row a function, with what it takes and what NumPy says that it gives. The tests beside it check every row.
+"""The table of ops: one row per function, with sample arguments and its NumPy equivalent. The tests in this folder check every row.
 
 A row's arguments are drawn from `Domain`s (elementwise functions, at any shape and dtype) or made by `arrays` (everything else, in float64
 and integers; the tests cast the floats to the row's dtypes).
@@ -48,7 +48,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Case:
-    """A row. `call` takes operands and gives one or a tuple of them; `numpy` does the same on arrays."""
+    """A row. `call` takes operands and returns one or a tuple of them; `numpy` does the same on arrays."""
 
     name: str
     call: Callable[..., Any]

@@ -26,18 +26,18 @@ def with_rank(rng: np.random.Generator) -> list[Array]:
 
 
 def overlapped(x: Any) -> Any:
-    """What the pass `overlap_reductions` makes of an all-reduce."""
+    """The result of the pass `overlap_reductions` for an all-reduce."""
     return perform(ours.FinishAllReduce(3), perform(ours.StartAllReduce(3), x.T))
 
 
 def deferred(x: Any) -> Any:
-    """What it makes of the all-reduce of a large array that a region reads."""
+    """Its result for the all-reduce of a large array that a region reads."""
     begun = perform(ours.FinishAllReduce(2), perform(ours.DeferAllReduce(2), x * x))
     return perform(ours.SumDeferred(), begun) * 0.5
 
 
 def product(x: Any) -> Any:
-    """What it makes of the all-reduce of a product."""
+    """Its result for the all-reduce of a product."""
     return perform(ours.MatmulAllReduce(), x.T, x) * 0.5
 
 

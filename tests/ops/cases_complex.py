@@ -1,4 +1,4 @@
-"""Rows of the op table for complex numbers: their own ops, and the rows of other ops that take them."""
+"""Rows of the op table for complex numbers: ops for them only, and rows of other ops that take them."""
 
 from __future__ import annotations
 

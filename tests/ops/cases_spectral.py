@@ -38,7 +38,7 @@ def singular_numpy(a: Array) -> tuple[Array, Array, Array]:
 
 
 def spread(rng: np.random.Generator, *shape: int) -> list[Array]:
-    """Matrices whose eigenvalues and singular values are well apart, so that differences are accurate."""
+    """Matrices with well-separated eigenvalues and singular values, so that finite differences are accurate."""
     a = rng.normal(size=shape)
     n = min(shape[-2:])
     a[..., range(n), range(n)] += 3.0 * np.arange(1, n + 1)

@@ -1,4 +1,4 @@
-"""Factorisations beyond their rows in the table: sizes, matrices that have none, and what they are for."""
+"""Factorisations beyond their rows in the table: sizes, matrices without a factorisation, and applications."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_known_answers(key: tuple[int, int], counter: tuple[int, int], result: t
 
 
 def exact_quantile(p: mp.mpf) -> mp.mpf:
-    """How far out a normal lies whose upper tail holds p."""
+    """The normal quantile with an upper tail probability of p."""
     start = mp.sqrt(2) * mp.erfinv(1 - 2 * p) if p > 0.01 else mp.sqrt(-2 * mp.log(p))
     for _ in range(100):
         tail = mp.erfc(start / mp.sqrt(2)) / 2

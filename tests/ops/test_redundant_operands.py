@@ -1,4 +1,4 @@
-"""Operands without information of their own, or without derivatives: factors beside their matrix, bits, indices."""
+"""Operands that are redundant, or without derivatives: factors in addition to their matrix, bits, indices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CASES: list[tuple[Any, tuple[Any, ...], tuple[int, ...]]] = [
 
 @pytest.mark.parametrize(("op", "arrays", "without"), CASES, ids=lambda x: x.name if hasattr(x, "name") else "")
 def test_operands_without_derivatives(op: Any, arrays: tuple[Any, ...], without: tuple[int, ...]) -> None:
-    """Asked for one of them, both modes have no answer; asked for another, both have the same."""
+    """With respect to one of them, neither mode has a derivative; with respect to another, both have the same."""
     args = tuple(map(Concrete, arrays))
     y = apply(op, *args)
     d = Concrete(np.linspace(0.5, 1.5, y.type.size).reshape(y.type.shape))

@@ -79,7 +79,7 @@ def test_determinant_and_solution_share_the_factors() -> None:
 @pytest.mark.parametrize("n", [4, 100])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_not_finite(bad: float, n: int) -> None:
-    """Comparisons find no pivot there: whichever is taken lies inside of the matrix."""
+    """Comparisons find no pivot there: the chosen one must still be inside the matrix."""
     for fill in (False, True):
         a, b = system(n, 3)
         a[slice(None) if fill else n // 2, n // 3 :] = bad
@@ -120,7 +120,7 @@ def test_examples_that_are_not_active_do_not_fail() -> None:
 
 @pytest.mark.parametrize("exchanges", [[1, 1, 0], [1, 1, 1], [-1, 5, 1e300], [np.nan, -np.inf, 2], [0.5, 1.5, -0.5]], ids=str)
 def test_exchanges_of_rows_stay_inside_of_the_matrix(exchanges: list[float]) -> None:
-    """A text of the IR can give any numbers as the factors of a matrix: only those that name a row below exchange two."""
+    """A text of the IR can contain any numbers as the factors of a matrix: only those that name a row below exchange two rows."""
     text = """
         func @f(%a: f64[3,3], %f: f64[4,3], %b: f64[3,2]) -> (f64[3,2], f64[3,3]) {
           %0: f64[3,2] = solve_with %a, %f, %b

@@ -203,7 +203,7 @@ def test_ends_of_the_domain(name: str, args: tuple[float, ...], wanted: float) -
 
 @pytest.mark.parametrize("name", ["gammaln", "digamma", "gamma", "erfc", "erfinv", "ndtr", "ndtri", "log_ndtr", "i0", "i1e", "k0", "k1e"])
 def test_ranges_that_share_a_vector(name: str) -> None:
-    """Code for a range is skipped where no element of a vector needs it: neighbours may not change a bit of a result."""
+    """Code for a range is skipped if no element of a vector needs it: other elements of the vector must not change any bit of a result."""
     values = [-700.0, -41.5, -7.25, -2.5, -0.75, -0.25, -0.0, 0.0, 1e-300, 1e-18, 0.25, 0.5, 0.9999, 1.0, 1.5, 2.5, 5.0, 12.0, 30.0, 800.0]
     x = np.array([*values, math.inf, -math.inf, math.nan])
     function = aj.function(getattr(aj.special, name))

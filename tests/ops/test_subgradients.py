@@ -1,4 +1,4 @@
-"""The published table of subgradients: what derivatives are where there is none, eager and compiled alike."""
+"""The published table of subgradients: derivatives where there is no unique one, the same eagerly and compiled."""
 
 from __future__ import annotations
 

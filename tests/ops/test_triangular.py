@@ -1,4 +1,4 @@
-"""Cholesky factors and triangular systems of sizes that are cut into blocks: values, what is not read, gradients, threads, code size."""
+"""Cholesky factors and triangular systems of sizes that are cut into blocks: values, unread elements, gradients, threads, code size."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_gradients_of_a_gaussian_process(n: int) -> None:
     k, y = positive(n), np.random.default_rng(1).normal(size=n)
     dk, dy = aj.function(aj.grad(likelihood, (0, 1)))(k, y)
     w, inverse = np.linalg.solve(k, y), np.linalg.inv(k)
-    full = 0.5 * (inverse - np.outer(w, w))  # the gradient reads the lower triangle, in which each element stands for two
+    full = 0.5 * (inverse - np.outer(w, w))  # the gradient reads the lower triangle, in which each element counts for two
     np.testing.assert_allclose(dk, np.tril(full) + np.tril(full, -1), atol=1e-9)
     np.testing.assert_allclose(dy, w, atol=1e-9)
 

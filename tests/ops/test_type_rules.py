@@ -14,7 +14,7 @@ late.load(late.FUNCTIONS)
 CONV = "{strides=[1], dilations=[1], groups=1}"
 POOL = "{window=[2], strides=[1]}"
 
-# the types of %a, %b, ..., the statement, and what the error must say
+# the types of %a, %b, ..., the statement, and the error message
 RULES = [
     ("f64[2] f64[3]", "add %a, %b", "add: shapes differ: f64[2] and f64[3]"),
     ("f64[2] f32[2]", "add %a, %b", "add: dtypes differ: f64[2] and f32[2]"),

@@ -1,4 +1,4 @@
-"""Programs of many kinds, of which `test_achieved.py` counts what all passes together leave."""
+"""Programs of many kinds; `test_achieved.py` counts their statements after all passes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRAMS: dict[str, Program] = {}
 
 
 def program(*args: Any, by: int | tuple[int, ...] | None = 0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A row: the function, or its value and gradient by some arguments, and what it is called with."""
+    """A row: the function, or its value and gradient with respect to some arguments, and its arguments."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         PROGRAMS[function.__name__] = Program(function if by is None else aj.value_and_grad(function, argnums=by), args)

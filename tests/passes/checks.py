@@ -24,7 +24,7 @@ QUICK = settings(max_examples=30, deadline=None)
 
 
 def rewrites(each: Pass, before: str, after: str, near: int = 10) -> None:
-    """The pass makes the second text of the first, and keeps the meaning of programs that differ from it in one place: of so many."""
+    """The pass turns the first text into the second, and preserves the results of `near_misses` programs that differ in one place."""
     func = parse_func(dedent(before))
     verify(func)
     out = each(func)

@@ -1,4 +1,4 @@
-"""Near misses: programs that differ from a given one in one place. What a pass recognises in that one, it must not see in these.
+"""Near misses: programs that differ from a given one in one place. A pattern that a pass recognises in that one must not match these.
 
 The place is an operand (another value of its type, the other operand, another number), an op (a sum instead of a maximum), or what is
 returned: one more value, or another.
@@ -53,7 +53,7 @@ def _is_valid(func: Func) -> bool:
 
 
 def keeps_meaning_of_near_misses(each: Callable[[Func], Func], func: Func, count: int) -> None:
-    """The pass leaves valid functions with the same results of `count` near misses of a function."""
+    """After the pass, `count` near misses of a function are valid and have the same results."""
     stmts = list(walk(func.block))
     sizes = [v.type.size for v in (*func.params, *(r for s in stmts for r in s.results)) if not isinstance(v.type, StackType)]
     if any(map(is_symbolic, sizes)) or sum(sizes) > LARGEST or len(stmts) > LONGEST:

@@ -1,4 +1,4 @@
-"""What all passes together leave of whole programs: statements, kernels, and bytes of the arena.
+"""The result of all passes together on whole programs: numbers of statements and kernels, and bytes of the arena.
 
 No pass may lose what it achieves without anybody noticing: results stay right, and take longer. Fewer are welcome: then the row is lowered.
 """

@@ -1,4 +1,4 @@
-"""Which values derivatives pass through: in loops that may not run at all, by carries that feed others, in branches, and saved by loops."""
+"""Which values derivatives pass through: in loops with zero iterations, through carries that feed others, in branches, saved by loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batching: every row of the op table against a loop over examples, text before and after, and regions whose examples part ways."""
+"""Batching: every row of the op table against a loop over examples, text before and after, and regions whose examples diverge."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_for(mask: tuple[bool, ...]) -> None:
 
 
 def test_for_in_a_branch_that_some_examples_take() -> None:
-    """Those that do not take it have bounds as well."""
+    """Examples that do not take the branch have bounds as well."""
     body = "".join(f"    {line}\n" for line in dedent(FOR).strip().splitlines()[1:-2])
     text = f"""
 func @f(%start: i64[], %stop: i64[], %x: f64[], %p: bool[]) -> (f64[], f64[]) {{
@@ -205,7 +205,7 @@ def test_while_with_a_shared_condition_stays_one() -> None:
 
 
 def test_while_in_a_branch_that_no_example_takes() -> None:
-    """Its condition would hold for ever."""
+    """Its condition would hold forever."""
     text = """
         func @f(%x: f64[], %go: bool[]) -> f64[] {
           %p: bool[] = greater %x, 100.0

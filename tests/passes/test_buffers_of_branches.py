@@ -1,4 +1,4 @@
-"""Buffers of branches: what they compute in the buffer of a result, and what they copy there."""
+"""Buffers of branches: values computed directly in the buffer of a result, and values copied there."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_a_chain_of_changes_does_not_pass_through_what_was_there_before_the_loop
 
 
 def test_a_chain_of_changes_of_one_carry_is_not_taken_for_another() -> None:
-    """Both next values are made of one array."""
+    """Both next values are computed from one array."""
     rewrites(
         plan_buffers,
         """

@@ -185,7 +185,7 @@ def test_a_scatter_overwrites_its_operand_but_not_its_updates() -> None:
 
 
 def test_a_product_in_a_kernel_does_not_overwrite_its_operands() -> None:
-    """What is read element by element beside it is overwritten."""
+    """Another operand, which is read element by element, is overwritten."""
     rewrites(
         plan_buffers,
         """

@@ -1,4 +1,4 @@
-"""Buffers of loops: carries that are changed in place, and how long values live."""
+"""Buffers of loops: carries that are changed in place, and the lifetimes of values."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ def test_an_array_lives_as_long_as_a_row_that_is_read_in_place() -> None:
 
 
 def test_a_row_that_is_read_in_place_is_not_overwritten() -> None:
-    """It lies in an array that dies with it, and is as large."""
+    """It is in the buffer of an array of the same size that dies with it."""
     rewrites(
         plan_buffers,
         """

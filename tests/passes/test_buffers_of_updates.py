@@ -1,4 +1,4 @@
-"""Updates of parameters and changed results: what is computed in place, and what is copied at the end."""
+"""Updates of parameters and changed results: which are computed in place, and which are copied at the end."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def test_an_update_by_a_statement_that_may_raise_itself_is_copied() -> None:
 
 
 def test_updates_are_in_place_if_the_rest_is_just_short_enough() -> None:
-    """From the update on, 0.4 s are left by the estimate: 1.4 ms of its own, and the product, whose inner size may not be larger."""
+    """After the update, an estimated 0.4 s remain: 1.4 ms for the update itself, and the product, whose inner size must not be larger."""
     rewrites(
         plan_buffers,
         """

@@ -1,4 +1,4 @@
-"""Checkpoints of loops and of straight code: what they keep, and what they refuse."""
+"""Checkpoints of loops and of straight-line code: the values that they store, and refusals."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def gradient(text: str, how: str) -> Func:
 
 
 def most_saved(func: Func, *arrays: object) -> int:
-    """The largest number of elements that a stack has held."""
+    """The largest number of elements in a stack so far."""
     most = 0
 
     def observe(stmt: object, args: object, results: object) -> None:

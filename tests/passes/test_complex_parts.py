@@ -15,7 +15,7 @@ from tests.passes.near_misses import as_pairs
 
 
 def agrees(text: str) -> None:
-    """The pass leaves no complex number, and the results as they are."""
+    """The pass removes all complex numbers, and leaves the results unchanged."""
     func = parse_func(dedent(text))
     verify(func)
     out = split_complex(func)

@@ -1,4 +1,4 @@
-"""How Fourier transforms of any length are composed: which sizes, by which algorithm, and what they compute."""
+"""Fourier transforms of any length: the algorithm for each size, and the results."""
 
 from __future__ import annotations
 

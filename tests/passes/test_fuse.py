@@ -109,7 +109,7 @@ def test_groups_stay_apart_where_one_waits_for_a_reduction_of_the_other() -> Non
 
 
 def test_elementwise_statements_join_the_convolution_that_they_read() -> None:
-    """What the next pass reads is stored; a reduction is a loop of its own, and what does not read the convolution stays outside."""
+    """Values that the next loop reads are stored; a reduction is its own loop; statements that do not read the convolution stay outside."""
     rewrites(
         fuse,
         """

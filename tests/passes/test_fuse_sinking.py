@@ -121,8 +121,8 @@ def test_a_value_that_is_computed_from_constants_is_stored() -> None:
     )
 
 
-def test_a_value_is_stored_if_one_of_several_readers_has_no_room_for_it() -> None:
-    """The convolution takes no second call of mathematics, and reads other elements."""
+def test_a_value_is_stored_if_one_of_several_readers_is_full() -> None:
+    """The convolution cannot host a second call of a mathematical function, and reads other elements."""
     rewrites(
         fuse,
         """

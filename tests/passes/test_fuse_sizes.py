@@ -97,7 +97,7 @@ def test_statements_of_groups_that_meet(first: int, second: int, want: list[int]
 
 @pytest.mark.parametrize(("first", "second", "want"), [(24, 23, [46]), (24, 24, [23, 24]), (40, 7, [46]), (40, 8, [39, 8])])
 def test_tensors_of_groups_that_meet(first: int, second: int, want: list[int]) -> None:
-    """The tensors that they read, and the one that is stored."""
+    """The tensors that the groups read, and the stored one."""
     shape, x, y = f"f64[{LARGE}]", several("x", first), several("y", second)
     last = f"%a{first - 1}"
     stmts = [*total("a", x, shape), *total("b", y, shape), f"%c: {shape} = add {last}, %b{second - 1}"]
@@ -105,7 +105,7 @@ def test_tensors_of_groups_that_meet(first: int, second: int, want: list[int]) -
 
 
 def test_boxes_of_pads() -> None:
-    """A pad at both ends cuts the domain into three boxes, each of which has code of its own."""
+    """A pad at both ends divides the domain into three boxes, each with separate code."""
     shape, most = f"f64[{LARGE}]", MAX_BOXED // 3
     pad = f"%p: {shape} = pad %x {{low=[1], high=[1], interior=[0], value=0.0}}"
     for length, want in ((most - 1, [most]), (most, [most, 1])):

@@ -1,4 +1,4 @@
-"""Fusion: what is stored between loops, and what is computed again."""
+"""Fusion: which values are stored between loops, and which are recomputed."""
 
 from __future__ import annotations
 

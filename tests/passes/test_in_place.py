@@ -1,4 +1,4 @@
-"""Stacks: native code changes them in place, and nobody sees it; lengths, and zeros of another type."""
+"""Stacks: native code changes them in place, without visible effect; lengths, and zeros of another type."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def products_in_loops(func: Func) -> int:
 
 
 def agrees(func: Func, *arrays: Any) -> None:
-    """What the pass makes of a function means the same, interpreted and compiled."""
+    """The function after the pass has the same results, interpreted and compiled."""
     want = run(func, *arrays)
     lifted = lift_products(func)
     verify(lifted)
@@ -245,7 +245,7 @@ def test_a_recurrent_network_keeps_its_recurrence_only(start: int, last: int, to
 
 
 def OPTIMIZE_HALF(func: Func) -> Func:  # noqa: N802 - a pipeline
-    """As the function comes to the pass."""
+    """The function before the pass."""
     for name, each in OPTIMIZE.passes.items():
         if name == "lift_products":
             break
@@ -275,7 +275,7 @@ def test_outer_products_of_vectors() -> None:
 
 @pytest.mark.parametrize("order", ["%r, %s, %t", "%t, %s, %r", "%s, %r, %t"])
 def test_products_of_products_that_are_collected(order: str) -> None:
-    """What one product after the loop reads is there before it, whatever the order of the carries."""
+    """The operands of a product after the loop exist before it, whatever the order of the carries."""
     kinds = {"%r": "f64[3,5]", "%s": "f64[4,2,5]", "%t": "f64[4,2,6]"}
     following = {"%r": "%total.1", "%s": "%ps", "%t": "%qs"}
     params = {"%r": "%total", "%s": "%pp", "%t": "%qq"}

@@ -1,4 +1,4 @@
-"""Products leave loops: what is collected, where it starts, and what keeps a product, a sum or a row inside."""
+"""Products leave loops: which rows are collected, from which row on, and conditions that keep a product, a sum or a row inside."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_rows_that_the_loop_collects_anyway_are_multiplied() -> None:
 
 
 def test_rows_that_the_loop_collects_elsewhere_are_stored_again() -> None:
-    """It has five rows, of which four are written."""
+    """It has five rows, and four of them are written."""
     rewrites(
         lift_products,
         """

@@ -1,4 +1,4 @@
-"""Products of rows that a loop reads, writes or counts down leave it; those of rows that it changes stay."""
+"""Products of rows that a loop reads, writes or counts down leave the loop; products of rows that it changes stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passes that only rewrite a program into what code generation takes, by text: custom gradients, complex numbers, literals, buffers."""
+"""The passes that rewrite a program for code generation, by text: custom gradients, complex numbers, literals, buffers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_custom_gradient_is_replaced_by_its_values() -> None:
 
 
 def test_what_a_variable_is_assigned_is_the_new_value() -> None:
-    """At any depth, and of other such values; a value without a name takes that of the variable's new value."""
+    """At any depth, and for values of such values; a value without a name takes that of the variable's new value."""
     rewrites(
         drop_transparent,
         """

@@ -55,7 +55,7 @@ def checked(func: Func) -> Func:
 
 
 def weighted_gradient(func: Func) -> Func:
-    """A function whose only result is a scalar that depends on all gradients of `func`: what second order is taken of."""
+    """A function whose only result is a scalar that depends on all gradients of `func`, for second derivatives."""
     gradient = value_and_grad_func(func)
     with Builder(gradient.params) as builder:
         builder.stmts.extend(gradient.stmts)
@@ -228,7 +228,7 @@ BESIDE = {
 
 @pytest.mark.parametrize("region", BESIDE)
 def test_a_result_that_does_not_depend_on_a_parameter_costs_nothing(region: str) -> None:
-    """Only what the asked derivative passes through is swept: `exp` has no part in it."""
+    """Only the statements that the requested derivative passes through are swept: `exp` is not among them."""
     text = f"func @f(%x: f64[], %a: f64[]) -> f64[] {{{BESIDE[region]}\n  %z: f64[] = mul %r, %q\n  return %z\n}}\n"
     func = parse_func(text)
     gradient = value_and_grad_func(func, [0])

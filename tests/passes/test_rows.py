@@ -48,7 +48,7 @@ def leaving_views(x: Any) -> Any:
 
 
 def weighted_by_positions(x: Any) -> Any:
-    """The first axis counts rows, the others what is in them."""
+    """The first axis counts rows, the others the elements of a row."""
     row, group, column = (perform(Iota(F64, x.shape, axis)) for axis in range(3))
     e = ops.exp(x - x.max(2, keepdims=True))
     return (e / e.sum(2, keepdims=True) * (row * 100.0 + group * 10.0 + column)).sum(2)

@@ -1,4 +1,4 @@
-"""Sorts of which a small part is used become selections, and give the same elements."""
+"""Sorts of which only a small part is used become selections, with the same elements."""
 
 from __future__ import annotations
 

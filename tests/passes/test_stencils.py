@@ -136,7 +136,7 @@ def _total_variation(u: Any) -> Any:
 
 
 def _weighted_rows(u: Any) -> Any:
-    """A reduction that keeps the axis along which nothing is shifted."""
+    """A reduction that keeps the axis along which there are no shifts."""
     d = u[1:] * u[:-1]
     return np.sum(np.sum(d, axis=0) ** 2)
 
@@ -258,7 +258,7 @@ def test_random_functions_keep_their_meaning(random: Random) -> None:
 
 
 def test_a_padded_array_is_not_overwritten_by_what_it_is_padded_into() -> None:
-    """x[:-1] lies at the start of x, and is read one place further on."""
+    """x[:-1] starts where x does, and is read with an offset of one."""
 
     def f(x: Any) -> Any:
         y = np.exp(x)

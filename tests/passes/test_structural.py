@@ -1,4 +1,4 @@
-"""Every structural rule of `simplify`: what it makes of the smallest program that it applies to, and what it leaves alone."""
+"""Every structural rule of `simplify`: its result for the smallest program that it applies to, and programs that it leaves unchanged."""
 
 from __future__ import annotations
 

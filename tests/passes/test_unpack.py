@@ -385,7 +385,7 @@ def test_branches_and_elements_that_are_indexed() -> None:
 
 
 def repeated(op: str, shape: str, times: int) -> Func:
-    """A loop that applies an op to what it carries, several times in each iteration."""
+    """A loop that applies an op to its carry, several times in each iteration."""
     steps = "\n".join(f"    %c{k + 1}: f64[{shape}] = {op.replace('%x', f'%c{k}')}" for k in range(times))
     text = f"  %r: f64[{shape}] = for %k in 0..9 carry (%c0: f64[{shape}] = %a) {{\n{steps}\n    yield %c{times}\n  }}\n"
     return parse_func(f"func @f(%a: f64[{shape}]) -> f64[{shape}] {{\n{text}  return %r\n}}\n")

@@ -216,7 +216,7 @@ def test_parts_of_several_sizes_are_told_apart() -> None:
 
 
 def test_rows_of_a_table_are_read_element_by_element() -> None:
-    """The table stays whole, and so does what it is carried to."""
+    """The table stays an array, and so does the carry that it is assigned to."""
     rewrites(
         unpack_small_arrays,
         """

@@ -1,4 +1,4 @@
-"""Rows of arrays and elements of stacks are read where they lie, and what a loop saves is made on its stack."""
+"""Rows of arrays and elements of stacks are read in place, and values that a loop saves are computed on its stack."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def places(func: Func) -> list[str]:
 
 
 def check(text: str, *arrays: Any) -> Func:
-    """The compiled function gives what the interpreter gives; returns it with its plan."""
+    """Check that the compiled function has the results of the interpreter; return it with its plan."""
     func = parse_func(dedent(text))
     verify(func)
     out = OPTIMIZE(func)

@@ -1,4 +1,4 @@
-"""Parts of a concatenation, and what a loop collects in an array, are made in their places."""
+"""Parts of a concatenation, and rows that a loop collects in an array, are computed in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of regions: stacks and arrays inside of them, and what makes them run in registers."""
+"""Windows of regions: stacks and arrays inside them, and the conditions for running in registers."""
 
 from __future__ import annotations
 

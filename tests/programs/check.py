@@ -1,4 +1,4 @@
-"""What must hold of a program: it means the same to NumPy, eagerly, interpreted and compiled, and so do its derivatives.
+"""The checks of a program: its results and derivatives are the same in NumPy, eagerly, interpreted and compiled.
 
 `check(program)` raises `Mismatch`, whose `kind` says where the program went wrong: the same kind is what `shrink` looks for again.
 """
@@ -66,7 +66,7 @@ class Checks:
             self.derivatives()
 
     def stage(self, name: str, action: Callable[[], Any]) -> Any:
-        """Run a check; whatever it raises is a mismatch of that name."""
+        """Run a check; any exception is a mismatch of that name."""
         try:
             return action()
         except Mismatch:
@@ -213,7 +213,7 @@ class Checks:
             raise Mismatch("differences", f"{slopes} are not {dot}")
 
 
-# ---- ways to call a compiled function: each takes the program, and gives a function of its inputs by name
+# ---- ways to call a compiled function: each takes the program, and returns a function of its inputs by name
 
 
 def by_position(program: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
@@ -295,7 +295,7 @@ def specialised() -> Iterator[list[ConcreteFunction]]:
 
 @contextmanager
 def quick_back_end() -> Iterator[None]:
-    """LLVM at its lowest level, which takes a third of the time: the code that we give it is the same. Values use the usual one."""
+    """LLVM at its lowest level, which takes a third of the time: the LLVM IR is the same. Values use the usual level."""
     with mock.patch.object(toolchain, "LEVEL", 0):
         yield
 
@@ -309,7 +309,7 @@ def in_parts(array: Any) -> Any:
 
 
 def traced(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Func, list[Any]]:
-    """The program that a function becomes, and the arrays that it takes."""
+    """The traced program of a function, and its array arguments."""
     signature = take_apart(tuple(inputs), {})
     out = trace_function(converted(function), signature.tree, signature.traced_leaves(), "program")
     cells: list[Any] = list(out.cells)

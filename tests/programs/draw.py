@@ -1,7 +1,7 @@
 """Draws programs by running them: a statement is kept if NumPy runs it, its guards hold, and its result is small and finite.
 
-`make_program(seed)` gives the same program for the same seed. What statements there are is said by the `grammar_*` files, each of which
-gives a list of (weight, function of a `Draw`); a function gives a `Node`, or None where nothing in scope fits.
+`make_program(seed)` returns the same program for the same seed. The `grammar_*` files define the kinds of statements: each has a list of
+(weight, function of a `Draw`); a function returns a `Node`, or None if nothing in scope fits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DTYPES = ["f8"] * 8 + ["f4"] * 3 + ["i8", "i8", "i4", "i1", "u1", "i2", "u2", "u
 
 
 class Draw:
-    """The state of a program that is being drawn: what is in scope, with its values."""
+    """The state of a program that is being drawn: the names in scope, with their values."""
 
     def __init__(self, random: Random, rules: Sequence[Rule], dtypes: Sequence[str] = DTYPES) -> None:
         self.random = random
@@ -59,7 +59,7 @@ class Draw:
         return self.dtype(name).str[1:].replace("b1", "?")
 
     def pick(self, fits: Callable[[Any], bool] = lambda v: True) -> str | None:
-        """A name whose value fits; the newer the likelier."""
+        """A name whose value fits; newer names are more likely."""
         found = [name for name in self.order if fits(self.env[name])]
         if not found:
             return None
@@ -138,7 +138,7 @@ def acceptable(value: Any) -> bool:
     if isinstance(value, list | tuple | dict):
         return all(map(acceptable, value.values() if isinstance(value, dict) else value))
     if not isinstance(value, np.ndarray | np.generic | bool | int | float | complex):
-        return True  # functions, variables, objects: what they compute is looked at where it is used
+        return True  # functions, variables, objects: their values are checked where they are used
     array = np.asarray(value)
     wide = array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8)
     if array.dtype.kind not in "fiubc" or array.dtype == np.float16 or wide or array.size > MAX_SIZE or array.ndim > 4:
@@ -204,7 +204,7 @@ def attempted(seed: int, d: Draw) -> Program | None:
 
 
 def early_return(d: Draw, outputs: Sequence[str]) -> list[Node]:
-    """A way out that the data choose, with results of the same types."""
+    """An early `return` that depends on the data, with results of the same types."""
     x, c = d.array("f"), d.number()
     if x is None:
         return []
@@ -213,7 +213,7 @@ def early_return(d: Draw, outputs: Sequence[str]) -> list[Node]:
 
 
 def is_steady(program: Program) -> bool:
-    """Whether the guards hold from the start and for inputs nearby, and results do not hang on the last digits of the inputs."""
+    """Whether the guards hold from the start and for nearby inputs, and results do not depend on the last digits of the inputs."""
     step = 1e-5 if program.single else 1e-7
     numbers = np.random.default_rng(program.seed % 2**32)
     wanted = None

@@ -1,7 +1,7 @@
 """Random programs: what a user could have written, drawn from a seed.
 
-`make_program(seed)` gives a `Program`: a callable on operands of any kind (eager, taped, traced), with its inputs in `arrays`. A program is
-drawn by running it: a step is kept if its result is finite, small and of moderate size, and if no operand comes so close to a jump or a
+`make_program(seed)` returns a `Program`: a callable on operands of any kind (eager, taped, traced), with its inputs in `arrays`. A program
+is drawn by running it: a step is kept if its result is finite, small and of moderate size, and if no operand comes so close to a jump or a
 kink (a comparison's tie, `floor` at an integer, `abs` at 0) that rounding could decide which side it falls on.
 """
 
@@ -229,7 +229,7 @@ class _Draw:
         return found
 
     def _partner(self, i: int) -> int:
-        """A floating value that broadcasts against the i-th; the value itself where there is no other."""
+        """A floating value that broadcasts against the i-th; the value itself if there is no other."""
         shape = self.values[i].shape
 
         def fits(v: Operand) -> bool:

@@ -1,4 +1,4 @@
-"""All statements that a program can be made of."""
+"""All kinds of statements in programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives as users ask for them: of structures, of higher order, by tapes, of mapped and custom functions, and inside of loops."""
+"""Derivatives as users write them: of structures, of higher order, by tapes, of mapped and custom functions, and inside loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHORT = 24  # elements of an array that is differentiated twice
 
 
 def derived(d: Draw, forms: list[str], most: int, least: int = 1) -> Node | None:
-    """A scalar function {g} of an array, and a statement that uses it; {f} gives an array."""
+    """A scalar function {g} of an array, and a statement that uses it; {f} returns an array."""
     x = d.array("f", least=least)
     if x is None or not 0 < d.env[x].size <= most:
         return None
@@ -88,7 +88,7 @@ def mapped(d: Draw, snippets: str = MAPS) -> Node | None:
 
 
 def custom(d: Draw) -> Node | None:
-    """Functions with derivatives of their own, which are the right ones, in loops, branches, maps and checkpoints."""
+    """Functions with correct custom derivatives, in loops, branches, maps and checkpoints."""
     x = d.array("f")
     if x is None:
         return None

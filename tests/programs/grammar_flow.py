@@ -40,7 +40,7 @@ def target(d: Draw) -> str | None:
 
 
 def update(d: Draw, name: str, since: int) -> Node:
-    """Assign a value of the same type, made of what the block has made."""
+    """Assign a value of the same type, computed from values of the block."""
     kind, code = d.dtype(name).kind, d.code(name)
     if kind == "b":
         return line(d.choice([f"{name} = ~{name}", f"{name} = {name} & True", f"{name} = np.logical_not({name})"]))
@@ -58,7 +58,7 @@ def update(d: Draw, name: str, since: int) -> Node:
 def block(
     d: Draw, targets: Sequence[str], extra: dict[str, Any] | None = None, finish: Callable[[int], Node | None] | None = None, most: int = 3
 ) -> tuple[Node, ...] | None:
-    """Statements in a scope of their own (with `extra` names), which end by changing the targets; `finish` adds a last one."""
+    """Statements in a nested scope (with `extra` names), which end by changing the targets; `finish` adds a last one."""
     env, order = d.env, list(d.order)
     d.env, d.depth = {**env, **(extra or {})}, d.depth + 1
     d.order += [name for name in extra or {} if name not in d.order]
@@ -114,7 +114,7 @@ def in_loop(d: Draw, targets: Sequence[str], extra: dict[str, Any] | None) -> tu
 
 
 def heads(d: Draw) -> tuple[str, dict[str, Any]] | None:
-    """The header of a `for`, and what its names hold in the first iteration."""
+    """The header of a `for`, and the values of its names in the first iteration."""
     k, row = d.fresh("k"), d.fresh("u")
     x = d.array("fiub", least=1)
     count = d.pick(lambda v: type(v) is int and v > 0)

@@ -24,7 +24,7 @@ def product(d: Draw) -> Node | None:
 
 
 def einsum(d: Draw) -> Node | None:
-    """Operands whose axes of one size share a letter, more or less by chance."""
+    """Operands whose axes of equal size share a letter, partly at random."""
     operands = [d.array("fiu", least=1) for _ in range(d.random.randint(1, 3))]
     if None in operands:
         return None

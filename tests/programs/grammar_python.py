@@ -9,7 +9,7 @@ from tests.programs.snippets import CLOSURES, CONTAINERS, EXITS, OBJECTS
 
 
 def snippet(d: Draw, snippets: str) -> Node | None:
-    """One of the snippets, with the guards that rounding decides none of its conditions."""
+    """One of the snippets, with guards against conditions that depend on rounding."""
     x, test = d.array("f"), condition(d)
     if x is None or test is None or d.depth >= MAX_DEPTH:
         return None
@@ -45,7 +45,7 @@ def with_containers(d: Draw) -> Node | None:
 
 
 def with_closures(d: Draw) -> Node | None:
-    """Functions: with state of their own, generators, recursion, defaults, keywords and starred arguments."""
+    """Functions: with state, generators, recursion, defaults, keywords and starred arguments."""
     return snippet(d, CLOSURES)
 
 

@@ -121,7 +121,7 @@ def written(d: Draw) -> Node | None:
 
 
 def placed(d: Draw) -> Node | None:
-    """`put_along_axis` and its like as one expression: one-hot rows, masks by positions, arrays made of nothing."""
+    """`put_along_axis` and similar functions as one expression: one-hot rows, masks by positions, new arrays."""
     x = d.array("fiu", least=1)
     if x is None:
         return None
@@ -136,7 +136,7 @@ def placed(d: Draw) -> Node | None:
 
 
 def at_a_number(d: Draw) -> Node | None:
-    """Reads and writes at a number that the run knows: the counter of a loop, or an argument."""
+    """Reads and writes at an index known only at run time: the counter of a loop, or an argument."""
     x, k = d.array("fiub", least=1), d.pick(lambda v: type(v) is int)
     if x is None or k is None or 0 in d.shape(x):
         return None
@@ -157,7 +157,7 @@ def at_a_number(d: Draw) -> Node | None:
 
 
 def masked(d: Draw) -> Node | None:
-    """Writes where a condition of the run holds."""
+    """Writes where a condition holds at run time."""
     x, c = d.array("f", least=1), d.number()
     if x is None:
         return None

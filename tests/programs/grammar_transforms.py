@@ -90,7 +90,7 @@ def any_function(d: Draw) -> Node | None:
 
 
 def customized(d: Draw) -> Node | None:
-    """A function with a derivative of its own, which is the right one."""
+    """A function with a correct custom derivative."""
     x = d.array("f")
     if x is None:
         return None

@@ -18,8 +18,8 @@ import numpy as np
 
 GUARD = re.compile(r"«(.*?)»")  # in the condition of a branch or loop: must hold whenever the condition is evaluated
 ASSIGNED = re.compile(r"^(\w+) [-+*]?= ", re.MULTILINE)
-OPEN = re.compile(r" range\([a-z]")  # a loop whose number of iterations only the run knows
-STATE = "state"  # reads what it assigned to a variable: blocks gradients, so finite differences see more than they do
+OPEN = re.compile(r" range\([a-z]")  # a loop whose trip count is known only at run time
+STATE = "state"  # reads a value that it assigned to a variable: this blocks gradients, so finite differences differ
 TRACED = "traced"  # only for traced values: `y[i] = v`, and `np.array([x, y])`, which takes eager tensors out of the tape
 OPAQUE = "opaque"  # no derivative where finite differences see one (stop_gradient)
 
@@ -81,7 +81,7 @@ class Program:
     variables: Mapping[str, Any]
     body: tuple[Node, ...]
     outputs: tuple[str, ...]
-    floats: tuple[str, ...] = field(default=())  # the outputs that the loss is made of
+    floats: tuple[str, ...] = field(default=())  # the outputs that the loss is computed from
 
     @property
     def flags(self) -> set[str]:

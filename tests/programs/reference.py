@@ -19,7 +19,7 @@ from tests.programs import objects
 
 
 class Rejected(Exception):
-    """A guard does not hold: the program would be decided by rounding."""
+    """A guard does not hold: the results would depend on rounding."""
 
 
 def need(holds: Any) -> bool:
@@ -34,7 +34,7 @@ def plain(x: Any) -> Any:
 
 
 class Calls:
-    """How often functions may still be called that are mapped: nested maps over long axes take seconds, and show nothing new."""
+    """The remaining number of calls of mapped functions: nested maps over long axes take seconds, and test nothing new."""
 
     left = math.inf
 
@@ -204,7 +204,7 @@ def stacked(rows: Sequence[Any], axis: int = 0) -> Any:
 
 
 class Reference:
-    """`aj` for the NumPy side: control flow as plain Python; derivatives by adjit's eager tape, which the checks hold to differences."""
+    """`aj` for the NumPy side: control flow as plain Python; derivatives by adjit's eager tape, which checks compare with differences."""
 
     range = range
     tree_map = staticmethod(tree_map)

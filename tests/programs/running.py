@@ -34,7 +34,7 @@ def run_programs(start: int, count: int, program_of: Callable[[int], Program], a
 
 
 def smallest(program: Program, error: Mismatch) -> tuple[Program, Mismatch]:
-    """A smaller program that goes wrong in the same way, and what it raises."""
+    """A smaller program that fails in the same way, and its exception."""
     small = shrunk(program, error.kind)
     try:
         check(small)

@@ -1,4 +1,4 @@
-"""Smaller programs that go wrong in the same way: with fewer statements, results and inputs."""
+"""Smaller programs that fail in the same way: with fewer statements, results and inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.programs.reference import numpy_side
 
 
 def shrunk(program: Program, kind: str, most: int = 400) -> Program:
-    """The program with as much left out as leaves the mismatch what it is."""
+    """The program with as many parts removed as possible without changing the mismatch."""
     tries = 0
     while True:
         for smaller in candidates(program):

@@ -1,6 +1,6 @@
 """Random programs mean the same, forwards and differentiated, however they are run.
 
-These are made of ops, and run eagerly, taped, interpreted after every pass, and compiled. `ADJIT_OP_PROGRAMS=2000` runs as many.
+These consist of ops, and run eagerly, taped, interpreted after every pass, and compiled. `ADJIT_OP_PROGRAMS=2000` runs that many.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COUNT = int(os.environ.get("ADJIT_OP_PROGRAMS", "150"))
 
 
 class Taped(Concrete):
-    """An eager operand whose ops are written down."""
+    """An eager operand whose ops are recorded."""
 
     __slots__ = ("tape",)
     level = 2
@@ -76,7 +76,7 @@ def assert_same(got: Any, want: Any, program: Program, where: str) -> None:
 
 
 def check_everywhere(func: Func, want: list[Array], program: Program, arrays: list[Array], what: str) -> None:
-    """`func`, interpreted after every pass and compiled, gives `want`."""
+    """`func`, interpreted after every pass and compiled, returns `want`."""
 
     def interpreted(name: str, stage: Func) -> None:
         verify(stage)

@@ -1,7 +1,7 @@
 """Random programs, as Python source: NumPy, eager, interpreted and compiled, with each pass off in turn, and derivatives, all agree.
 
 `ADJIT_PROGRAMS=20000` runs as many; `ADJIT_PROGRAMS_SEED=n`, which the head of a run prints, chooses where to begin.
-What fails is printed as a small program that fails in the same way, with the command that runs it again.
+A failing program is printed as a small one that fails in the same way, with the command that runs it again.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_every_rule_is_used() -> None:
 
 
 def test_what_numpy_deprecates_is_not_drawn() -> None:
-    """A check takes warnings as errors: such a program would fail for NumPy's own reasons."""
+    """A check treats warnings as errors: such a program would fail because of NumPy."""
 
     def deprecated(d: Draw) -> Node:
         return d.assign("np.cross(np.ones(2), np.ones(2)) + np.sum(x0)")
@@ -120,7 +120,7 @@ SNIPPETS = {
 
 @pytest.mark.parametrize("name", CONSTRUCTS)
 def test_every_construct_is_drawn(name: str) -> None:
-    """Guards, and changes of what the reference accepts, can silently leave no program of a kind."""
+    """Guards, and changes of the programs that the reference accepts, can silently exclude all programs of a kind."""
     _, programs = some_programs()
     assert sum(bool(re.search(CONSTRUCTS[name], program.source())) for program in programs) >= 1
 
@@ -215,7 +215,7 @@ def test_a_wrong_kernel_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_smaller_program_that_does_not_end_is_given_up() -> None:
-    """Leaving lines out also leaves out the one that ends a loop."""
+    """Removing lines also removes the one that ends a loop."""
     endless = Node("k = 0", (), (("while k < 3:", (line("v1 = np.cos(v1)"),)),))
     assert not fails(PROGRAM.without(body=(line("v1 = np.cos(x0)"), line("v2 = x1 * 2"), endless)), "compiled value", seconds=0.5)
 

@@ -77,7 +77,7 @@ def write(past: int) -> None:
 
 
 def uneven() -> None:
-    """A rank whose part of a batch is smaller than those of others, or that traces a function again alone, need not wait for them."""
+    """A rank whose part of a batch is smaller than those of others, or that alone traces a function again, does not wait for them."""
     w = aj.Variable(np.ones(3))
 
     @aj.function
@@ -95,7 +95,7 @@ def uneven() -> None:
 
 
 def ways_to_write() -> None:
-    """Slow writes through the caches are given up for a while, and tried again; a single one may have been interrupted."""
+    """After slow writes through the caches, other writes are used for a while; a single slow write may have been an interrupt."""
     name, n = "adjit_mpi_all_reduce.f32", 2 * writing.TELLING
     add, table = native.ROUTINE(native.addresses([name], current())[name]), windows.table
     x = np.ones(n, "f4")
@@ -121,7 +121,7 @@ def ways_to_write() -> None:
 
 
 def exchanges() -> None:
-    """Arrays of all sizes one after the other, in place and apart: buffers in turn, while some ranks are late."""
+    """Arrays of all sizes one after the other, in place and in other buffers, which are used in turn, while some ranks are late."""
     name = "adjit_mpi_all_reduce.f32"
     add = native.ROUTINE(native.addresses([name], current())[name])
     rng, own = np.random.default_rng(1), np.random.default_rng(RANK)
@@ -140,7 +140,7 @@ def exchanges() -> None:
 
 
 def overlapped() -> None:
-    """Gradients whose sums travel while others are computed, through shared memory and by MPI."""
+    """Gradients that are summed while others are computed, through shared memory and by MPI."""
     rng = np.random.default_rng(0)
     w = [aj.Variable(rng.normal(size=(150, 150)) / 12) for _ in range(3)]
     x = rng.normal(size=(8 * SIZE, 150))
@@ -169,7 +169,7 @@ def overlapped() -> None:
 
 
 def used_meanwhile() -> None:
-    """An operand that is read, and whose buffer is written, while its sum travels."""
+    """An operand that is read, and whose buffer is written, during its sum."""
 
     @aj.function
     def f(x: Any, w: Any) -> Any:
@@ -215,7 +215,7 @@ def parts() -> None:
 
 
 def deferred() -> None:
-    """Large sums that the update of a variable makes: with an optimizer's state, a variable that is read after its update, and failures."""
+    """Large sums computed by the update of a variable: with an optimizer's state, a variable that is read after the update, and errors."""
     rng = np.random.default_rng(0)
     start, x = rng.normal(size=(605, 600)) / 25, rng.normal(size=(4 * SIZE, 605))
     w, speed, mean, limit = aj.Variable(start), aj.Variable(0 * start), aj.Variable(0 * start), aj.Variable(np.inf)
@@ -304,7 +304,7 @@ def products() -> None:
 
 
 def different() -> None:
-    """Ranks whose programs differ but for the collectives: one prints a gradient, which is a part of its update elsewhere."""
+    """Ranks whose programs differ except for the collectives: one prints a gradient, which is part of its update elsewhere."""
     rng = np.random.default_rng(0)
     for n in (200, 600):
         start = [rng.normal(size=(n, n)) / n for _ in range(3)]
@@ -345,7 +345,7 @@ def gradients_at(w: Sequence[Any], x: Any) -> list[Any]:
 
 
 def without_windows() -> None:
-    """Ranks of one machine that cannot share memory: what was compiled for it is compiled again, for MPI."""
+    """Ranks of one machine that cannot share memory: programs compiled for shared memory are compiled again, for MPI."""
     windows.FOLDER = "/nowhere"
     parts = [np.random.default_rng(r).integers(-4, 5, (3, 700)).astype("f4") for r in range(SIZE)]
     w = aj.Variable(np.zeros((700, 700), "f4"))
@@ -363,14 +363,14 @@ def without_windows() -> None:
 
 
 def profiled() -> None:
-    """Ranks run a profile as often as the first one does, however long it takes on each."""
+    """All ranks profile as many calls as the first one, however long they take on each."""
     f = aj.function(lambda x: d.all_reduce(aj.tanh(x)))
     found = f.profile(np.full(100_000 * (1 + RANK % 2), 1.0)[:100_000])
     assert any("all_reduce" in kernel.name for kernel in found.kernels)
 
 
 def settled() -> None:
-    """A call that is interrupted waits for what it has started."""
+    """A call that is interrupted waits for the operations that it has started."""
     name, a = "adjit_mpi_start_all_reduce.f64", np.full(5000, RANK + 1.0)
     start = native.ROUTINE(native.addresses([name], current())[name])
     start(a.ctypes.data, a.ctypes.data, a.size, 5)

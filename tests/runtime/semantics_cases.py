@@ -1,4 +1,4 @@
-"""Rows for `test_semantics`: what tapes and functions do, each a function of no arguments and the plain data that it gives."""
+"""Rows for `test_semantics`: each is a function without arguments that uses tapes and functions, and its result as plain data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tensor(x: Any) -> Any:
 
 
 def taped(fn: Callable[..., Any], *values: Any) -> tuple[Any, Any, list[Any]]:
-    """A persistent tape, what `fn` gives on watched tensors, and these."""
+    """A persistent tape, the result of `fn` on watched tensors, and these tensors."""
     xs = [tensor(v) for v in values]
     with aj.GradientTape(persistent=True) as tape:
         tape.watch(xs)

@@ -1,4 +1,4 @@
-"""The table of tape semantics: each row is a function, its arguments, and what it gives, eagerly and compiled alike."""
+"""The table of tape semantics: each row is a function, its arguments, and its result, the same eagerly and compiled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def case(*args: Any, gives: Any) -> Callable[[Callable[..., Any]], Callable[...,
     return register
 
 
-# ---- what is watched
+# ---- watched values
 
 
 @case(3.0, gives=6.0)

@@ -135,7 +135,7 @@ def test_numbers_of_python() -> None:
     assert written()
 
 
-# ---- what is written, and when
+# ---- which programs are written, and when
 
 
 def test_a_program_is_written_when_a_structure_was_seen_often() -> None:

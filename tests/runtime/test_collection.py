@@ -1,4 +1,4 @@
-"""Garbage collection waits for compilations, and goes on after them, failed ones too."""
+"""Garbage collection is paused during compilations, and continues after them, also if they fail."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def traced_with_captured(program: Callable[[Any, Captured], Any], compiled: bool
 @pytest.mark.parametrize("program", NESTED.values(), ids=NESTED)
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_what_nested_functions_capture_is_freed(program: Callable[[Any, Captured], Any], compiled: bool) -> None:
-    """Tables of functions that are known, such as those that are converted, keep none alive."""
+    """Tables of functions, such as that of converted ones, keep none of them alive."""
     left = traced_with_captured(program, compiled)
     gc.collect()
     assert left() is None

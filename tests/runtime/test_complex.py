@@ -1,4 +1,4 @@
-"""Complex numbers: functions where numbers end, gradients by TensorFlow's convention, and everything around them that holds arrays."""
+"""Complex numbers: functions at extreme values, gradients in TensorFlow's convention, and everything that stores arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Transforms of transforms: every pair of ways to a derivative, and triples, over control flow and custom derivatives, plain and compiled.
+"""Transforms of transforms: every pair of methods to compute a derivative, and triples, with control flow and custom derivatives, plain and
+compiled.
 
 A way takes a function of a vector and gives its derivative, with the axis of the vector behind those of the result. Whatever ways are put
 together, the second and third derivatives are the same; they are compared with differences of the first and second.
@@ -20,15 +21,15 @@ import adjit as aj
 Fn = Callable[[Any], Any]
 
 X = np.array([0.4, -0.7])
-MANY = np.array([[0.4, -0.7], [-0.3, 0.9], [0.8, 0.2]])  # they part ways
+MANY = np.array([[0.4, -0.7], [-0.3, 0.9], [0.8, 0.2]])  # they take different branches
 EYE = np.eye(2)
 
 
-# ---- functions of a vector that give a number
+# ---- functions of a vector that return a number
 
 
 def settles(x):
-    """As often as it takes."""
+    """A loop of unknown trip count."""
     s, total = x, 0.0
     while aj.sum(s * s) > 0.05:
         s = s * 0.6 * aj.cos(x)

@@ -167,7 +167,7 @@ def test_the_choice_between_shared_memory_and_mpi() -> None:
 
 
 def test_the_first_sum_after_another_way_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MPI leaves operands in the caches of other cores, which delays the sum through windows that follows."""
+    """MPI leaves operands in the caches of other cores, which delays the following sum through windows."""
     table, clock, before = windows.MemoryTable(), [0.0], [-1]
 
     def sums(to: int, source: int, count: int) -> int:

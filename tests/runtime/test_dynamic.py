@@ -1,4 +1,4 @@
-"""One specialisation for all sizes: programs traced with symbolic sizes equal their static versions, and the policy that makes them."""
+"""One specialisation for all sizes: programs traced with symbolic sizes equal their static versions, and the policy that creates them."""
 
 import numpy as np
 import pytest
@@ -325,7 +325,7 @@ NARROWED = {
 
 @pytest.mark.parametrize("name", NARROWED)
 def test_a_program_for_the_sizes_that_a_pass_treats_alike(name):
-    """Gradients pad with what may be nothing at the smallest size. Where the operand may be empty, that size has a program of its own."""
+    """Gradients pad by widths that may be 0 at the smallest size. Where the operand may be empty, that size has its own program."""
     fn, conditions = NARROWED[name]
 
     def gradient(x):
@@ -344,7 +344,7 @@ def test_a_program_for_the_sizes_that_a_pass_treats_alike(name):
 
 
 def test_a_program_for_few_sizes():
-    """A decision in the function leaves a pass a range with an end."""
+    """After a decision in the function, the range of sizes has an end, which passes use."""
 
     def loss(x):
         return np.sum(np.sin(x[1:] * x[:-1])) if x.shape[0] < 12 else np.sum(x)
@@ -371,7 +371,7 @@ def test_len_is_a_size():
 
 
 def test_a_special_size_does_not_fix_the_others():
-    """Whichever size comes first: one that is a special case has a program of its own."""
+    """Whichever size comes first, a size that is a special case has its own program."""
 
     def f(x):
         return np.sum(x) if x.shape[0] == 64 else np.sum(2 * x)

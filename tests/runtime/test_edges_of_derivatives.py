@@ -1,4 +1,4 @@
-"""Rare arguments of transforms, tapes and custom rules: the right derivative, or an error that says what is wrong."""
+"""Rare arguments of transforms, tapes and custom rules: the right derivative, or an error that names the problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors, variables and arguments at their borders: buffers, copies, deep structures, methods, and what ranks say of each other."""
+"""Edge cases of tensors, variables and arguments: buffers, copies, deep structures, methods, and messages about ranks."""
 
 from __future__ import annotations
 

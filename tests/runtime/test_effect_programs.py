@@ -1,4 +1,4 @@
-"""Programs that print, assign and fail, at any depth, do so alike however they are run.
+"""Programs that print, assign and fail, at any depth, behave the same however they are run.
 
 A call that raises has changed no variable, and has printed what eager code prints before it raises, once. One that does not has assigned
 what eager code assigns. `ADJIT_PROGRAMS=2000` runs
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 class Program:
-    """A program with variables of its own."""
+    """A program with new variables."""
 
     def __init__(self, seed: int) -> None:
         self.V, self.S = aj.Variable(np.ones(3)), aj.Variable(1.0)
@@ -63,7 +63,7 @@ class Program:
 
 
 def taped(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The same with a gradient, which computes again what it needs."""
+    """The same with a gradient, which recomputes the values that it needs."""
 
     def call(x: Any, *rest: Any) -> Any:
         x = aj.tensor(x)

@@ -1,4 +1,4 @@
-"""tape.explain: one line that says why a gradient is None, eagerly and inside of a compiled function."""
+"""tape.explain: one line that explains why a gradient is None, eagerly and inside a compiled function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ W = aj.Variable(3.0, name="w")
 STATE = aj.Variable(1.0, name="state")
 FROZEN = aj.Variable(1.0, trainable=False, name="frozen")
 
-Case = Callable[[Any, Any], tuple[Any, Any]]  # what is computed inside of the tape: (target, source)
+Case = Callable[[Any, Any], tuple[Any, Any]]  # computed inside the tape: (target, source)
 
 
 def squared(tape: Any, x: Any) -> Any:

@@ -64,7 +64,7 @@ def data_of(path: Path) -> Any:
     return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
-# ---- what is collected
+# ---- the collected data
 
 
 def test_the_page_is_one_file_and_changes_no_variable(page: Path) -> None:
@@ -137,7 +137,7 @@ def test_notebooks_show_the_page_in_a_frame() -> None:
 
 
 PANES = ("source", "program", "graph", "cost", "native", "memory")
-# what is marked, and what should be: panes that show something of the same lines
+# the highlighted parts, and the expected ones: those of the same lines in all panes
 MARKED = "[...panes.keys()].filter(pane => document.querySelector(`#${pane} .%s`))"
 RELATED = "[...panes].filter(([_, table]) => %s.some(key => table.has(key))).map(([pane]) => pane)"
 

@@ -350,7 +350,7 @@ def test_two_threads_with_two_arenas(tmp_path: Path) -> None:
 
 
 def test_valgrind_finds_nothing(tmp_path: Path) -> None:
-    """Built for AVX2, which valgrind knows."""
+    """Built for AVX2, which valgrind supports."""
     need("valgrind")
     from adjit.codegen.llvm import toolchain
 

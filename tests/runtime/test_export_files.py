@@ -1,4 +1,4 @@
-"""`export`: files, what is in them and what they need; what is refused; names."""
+"""`export`: files, their contents and requirements; refusals; names."""
 
 from __future__ import annotations
 

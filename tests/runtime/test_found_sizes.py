@@ -393,7 +393,7 @@ def test_equal_sizes_of_one_call_are_traced_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_sizes_that_depend_on_each_other_are_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One trace of a call may fail because it assumes a size of its own and one of another call; later ones do not."""
+    """One trace of a call may fail because it mixes a size of this call with one of another call; later ones do not."""
     x = np.arange(20.0)
     compiled = aj.function(neighbouring_sizes)
     failed: list[Exception] = []

@@ -1,4 +1,4 @@
-"""function: its cache, static values, structures, methods and threads, and that errors leave nothing behind."""
+"""function: its cache, static values, structures, methods and threads; errors leave no state behind."""
 
 from __future__ import annotations
 

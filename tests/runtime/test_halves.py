@@ -1,4 +1,4 @@
-"""16-bit floats as dtypes of storage: exact conversions on every CPU, computed in float32, through everything that holds arrays."""
+"""16-bit floats as storage dtypes: exact conversions on every CPU, computed in float32, in everything that stores arrays."""
 
 from __future__ import annotations
 

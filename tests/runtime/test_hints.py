@@ -1,4 +1,4 @@
-"""Names of other frameworks, and misspelt ones: the error says what to write."""
+"""Names of other frameworks, and misspelt ones: the error suggests what to write."""
 
 from __future__ import annotations
 

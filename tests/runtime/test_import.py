@@ -1,4 +1,4 @@
-"""`import adjit` stays cheap: what it must not load. How long it takes is measured in benchmarks/."""
+"""`import adjit` stays cheap: modules that it must not load. Its time is measured in benchmarks/."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import adjit as aj
 
 
 def loaded_by(module: str) -> set[str]:
-    """Names of the modules that a fresh interpreter holds after importing one."""
+    """Names of the modules that a fresh interpreter has loaded after importing one."""
     code = f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
     return set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout))
 
@@ -24,5 +24,5 @@ def test_what_is_loaded_late() -> None:
 def test_public_names() -> None:
     assert len(set(aj.__all__)) == len(aj.__all__)
     assert not [name for name in aj.__all__ if not hasattr(aj, name)]
-    rooms = {"ir", "tracer", "passes", "codegen", "runtime", "nn", "tf"}
-    assert not [name for name in vars(aj) if not name.startswith("_") and name not in aj.__all__ and name not in rooms]
+    packages = {"ir", "tracer", "passes", "codegen", "runtime", "nn", "tf"}
+    assert not [name for name in vars(aj) if not name.startswith("_") and name not in aj.__all__ and name not in packages]

@@ -1,4 +1,4 @@
-"""inspect and ADJIT_DUMP: what they show."""
+"""The output of inspect and ADJIT_DUMP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults inside of the compiler are reported as bugs of adjit, with the program in a file; errors of the user's stay what they are."""
+"""Faults inside the compiler are reported as bugs in adjit, with the program in a file; the user's own errors are unchanged."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_fault_in_a_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(aj.InternalError) as caught:
             function(X)
     text = checked(caught, KeyError)
-    assert parse_func(text).name == "program"  # what was sent can be run
+    assert parse_func(text).name == "program"  # the reported program can be run
     np.testing.assert_allclose(function(X), program(X))  # nothing of it stays
 
 

@@ -1,4 +1,4 @@
-"""Tensors outside of functions are arrays to everybody else: to NumPy, SciPy and whoever asks for an array."""
+"""Outside of functions, tensors are arrays for NumPy, SciPy and all other code that takes an array."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def saved_text(x: Any) -> str:
     return file.getvalue()
 
 
-# name -> what a user does with an array. Each gives the same with a tensor.
+# name -> an operation on an array. Each has the same result with a tensor.
 USES: dict[str, Callable[[Any], Any]] = {
     "save": saved,
     "savez": saved_by_name,
@@ -186,7 +186,7 @@ def test_an_ordered_dict_keeps_its_order() -> None:
 
 
 def with_constants() -> list[Any]:
-    """The rows of NumPy's table that take several arrays, with all but one of them constants."""
+    """The rows of NumPy's table that take several arrays, with all except one of them constant."""
     rows: list[tuple[str, Call]] = [(f.__name__, (f, pair)) for f, pairs in BINARY.items() for pair in pairs]
     rows += [(f.__name__, row) for f, calls in FUNCTIONS.items() for row in calls if len(row[1]) > 1]
     rows += [

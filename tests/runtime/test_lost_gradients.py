@@ -1,4 +1,4 @@
-"""What is differentiated and leaves for NumPy or Python: an error wherever it could feed the result, and never a wrong gradient."""
+"""Differentiated values that are converted to NumPy or Python: an error wherever they could affect the result, never a wrong gradient."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ LEAKS: dict[str, Callable[[Any], Any]] = {
 
 
 def refused(error: BaseException | None) -> bool:
-    """NumPy gives errors of `float(x)` on as the cause of its own."""
+    """NumPy attaches errors of `float(x)` as the cause of its own."""
     return error is not None and (isinstance(error, aj.GradientError) or refused(error.__cause__))
 
 
@@ -227,7 +227,7 @@ def test_what_is_not_watched_may_leave() -> None:
 
 
 def test_sources_are_not_needed() -> None:
-    """In `exec` there is no line to read: numbers may be kept under a tape, and nothing may leave in a transform."""
+    """In `exec` the source is not available: under a tape, numbers may be stored; in a transform, no conversion is allowed."""
     scope: dict[str, Any] = {"aj": aj, "math": math}
     exec("def f(x):\n    print(float(x))\n    return x * 2.0", scope)
     with pytest.raises(aj.GradientError, match="is converted to NumPy or Python"):

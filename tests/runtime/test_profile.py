@@ -1,4 +1,4 @@
-"""profile: kernels with the user's lines, what they cost by their types, memory, and the export. Never how long anything takes."""
+"""profile: kernels with the user's lines, their costs by types, memory, and the export. No test depends on times."""
 
 from __future__ import annotations
 

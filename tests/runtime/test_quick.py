@@ -1,4 +1,4 @@
-"""Quick ways of eager calls: the same bits, tapes, errors and silence as the general way."""
+"""Fast paths of eager calls: the same bits, tapes, errors and absence of warnings as the general path."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def same(found: Any, expected: Any) -> None:
 
 
 class Deaf(Recorder):
-    """A recorder that is not a tape: calls take the general way."""
+    """A recorder that is not a tape: calls take the general path."""
 
     def applied(self, op: Any, args: Any, results: Any) -> None: ...
 
@@ -187,7 +187,7 @@ def test_tapes_record_what_the_general_way_does(name: str, dtype: str, argument:
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
 @pytest.mark.parametrize("name", CALLS)
 def test_dead_ends_take_the_general_way(name: str, dtype: str) -> None:
-    """A value that depends on a watched one without a derivative: calls of it give the same result, and the tape can explain it."""
+    """A value that depends on a watched one without a derivative: calls with it have the same result, and the tape can explain it."""
     rng = np.random.default_rng(0)
     array = 5 * rng.standard_normal((3, 4))
 

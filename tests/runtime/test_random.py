@@ -1,4 +1,4 @@
-"""Distributions that are made of uniform numbers: the same eager and compiled, and distributed as they should be."""
+"""Distributions computed from uniform numbers: the same eager and compiled, with the right distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory is used again only if nobody else refers to it, in every version of Python: reference counts say so.
+"""Memory is reused only if there are no other references to it, in every version of Python: reference counts show this.
 
 From 3.14 on, a local variable that is passed to a function counts or not, as Python's compiler likes.
 """

@@ -1,4 +1,4 @@
-"""The native entry: it takes the calls that it may take, and gives Python all others, with the same results."""
+"""The native entry: it runs the calls that it supports, and passes all others to Python, with the same results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_results_as_the_function_gives_them() -> None:
 
 
 def took_the_short_way(f: aj.Function) -> bool:
-    """Whether the entry itself ran a call since this was last asked."""
+    """Whether the entry itself ran a call since the last call of this function."""
     return bool(f._shortcut.used())
 
 
@@ -167,7 +167,7 @@ def test_dicts_in_another_order_go_the_short_way_after_their_own_trace() -> None
 
 
 def test_keys_that_run_python_code_when_they_are_compared() -> None:
-    """Such a key could free what the entry has found already: a dict that has one goes through Python."""
+    """Such a key could free objects that the entry has found already: a dict with one goes through Python."""
     f = aj.function(lambda tree: tree["inner"][0] * tree["w"])
     f({"inner": [np.ones(1000)], "w": 2.0})
 
@@ -394,7 +394,7 @@ def test_hundreds_of_arrays_and_variables_go_the_short_way() -> None:
 
 
 def test_a_busy_caller_waits_for_the_entry(tmp_path: Path) -> None:
-    """Nothing is on the disk, and calls that follow each other leave hardly any time to the thread that compiles."""
+    """The disk cache is empty, and successive calls leave hardly any time to the thread that compiles."""
     program = """
 import numpy as np, adjit as aj
 from adjit.runtime.shortcut import PATIENCE

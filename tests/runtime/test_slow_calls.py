@@ -1,4 +1,4 @@
-"""Arguments that leave the fast way of a call are named, once."""
+"""Arguments that keep a call from the fast path are named, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A first call that takes seconds says so once, with the line of an unrolled loop and what to write instead."""
+"""A first call that takes seconds gives one warning, with the line of an unrolled loop and what to write instead."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_line_of_an_unrolled_loop_is_named_once(monkeypatch: pytest.MonkeyPa
     assert "x = np.sin(x) * scale" in text
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        f(np.ones(4))  # compiled again, but told already
+        f(np.ones(4))  # compiled again, but the warning was given already
 
 
 def test_without_a_loop_there_is_nothing_to_rewrite(monkeypatch: pytest.MonkeyPatch) -> None:

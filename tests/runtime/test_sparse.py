@@ -1,4 +1,4 @@
-"""Sparse Jacobians and Hessians: values against dense ones, patterns against what the function's structure says."""
+"""Sparse Jacobians and Hessians: values against dense ones, patterns against the structure of the function."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_patterns_say_whether_they_hold_for_all_values() -> None:
-    """Those that do are computed once; an index that is a parameter's value makes them differ from call to call."""
+    """Patterns that do not depend on values are computed once; with an index that is an argument, they differ from call to call."""
     head = "func @f(%x: f64[5], %i: i64[]) -> f64[] {\n  %j: i64[] = add %i, 1\n  %z: i64[] = mul 2, 1\n"
     for index, at, matters in (("2:i64[]", 2, False), ("%z", 2, False), ("%i", 3, True), ("%j", 4, True)):
         func = parse_func(f"{head}  %y: f64[] = gather %x, {index}\n  return %y\n}}\n")

@@ -1,4 +1,4 @@
-"""input_signature, get_concrete_function, retrace warnings, partials, and what a deleted function leaves behind."""
+"""input_signature, get_concrete_function, retrace warnings, partials, and the objects kept after a function is deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor: what goes in, what comes out, and that nothing changes it."""
+"""Tensor: conversions from and to other types, and immutability."""
 
 from __future__ import annotations
 

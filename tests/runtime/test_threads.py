@@ -53,7 +53,7 @@ assert len(found) == 4
 
 
 def test_first_calls_of_several_threads_at_once(tmp_path: Path) -> None:
-    """All that is made at the first call of a process (LLVM, the linker, the entry, products, the pool) is made by four threads at once."""
+    """The shared objects that the first call creates (LLVM, the linker, the entry, products, the pool), created by four threads at once."""
     for _ in range(2):  # with an empty disk cache, and with a full one
         run = subprocess.run(
             [sys.executable, "-X", "faulthandler", "-c", FIRST_CALLS],
@@ -70,7 +70,7 @@ def loop(x: Any) -> Any:
 
 
 def while_running(work: Callable[[], Any], disturb: Callable[[], Any], times: int) -> list[Any]:
-    """What `work` gives, again and again in a thread, while this thread does something else."""
+    """The results of repeated calls of `work` in a thread, while this thread does something else."""
     found: list[Any] = []
     over = threading.Event()
 
@@ -240,7 +240,7 @@ def test_a_child_forked_during_a_step_finds_variables_whole() -> None:
 
 @needs_fork
 def test_a_fork_waits_for_a_step_that_frees_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A collection can begin anywhere in a step, with its variables locked: the fork may not hold what freeing needs while it waits."""
+    """A collection can begin anywhere in a step, with its variables locked: a waiting fork must not hold a lock that freeing needs."""
     monkeypatch.setattr(stores, "PATIENCE", 5.0)
     w = aj.Variable(np.zeros(3), name="w")
     step = aj.function(lambda x: w.assign_add(x))
@@ -309,7 +309,7 @@ def test_eager_changes_of_several_threads_are_all_counted() -> None:
 
 
 def test_a_list_that_another_thread_changes_is_taken_as_it_is_at_one_moment() -> None:
-    """The key says how many arrays the native code takes: fewer would make it read beyond their table."""
+    """The key determines the number of arrays that the native code takes: with fewer, it would read beyond their table."""
     given: list[Any] = [np.ones(3)]
     key: list[Any] = []
     arrays: list[Any] = []

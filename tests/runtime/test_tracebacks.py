@@ -1,4 +1,4 @@
-"""Errors end at the user's line: tracebacks have no frames of adjit's, whichever public entry point the error leaves by."""
+"""Errors end at the user's line: tracebacks have no frames of adjit, whichever public entry point raises the error."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ MIXED = {
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", MIXED)
 def test_python_numbers_beside_arrays_of_any_dtype(name: str, dtype: str, shape: tuple[int, ...]) -> None:
-    """A number that is differentiated takes the dtype of the array beside it, and its derivative is that of a Python number."""
+    """A number that is differentiated takes the dtype of the other operand, and its derivative is that of a Python number."""
     x, w = np.linspace(0.5, 2.0, int(np.prod(shape))).astype(dtype).reshape(shape), 0.75
     gradients = aj.grad(lambda x, w: np.sum(MIXED[name](x, w)), (0, 1))
     eager, compiled = gradients(aj.tensor(x), w), aj.function(gradients)(x, w)

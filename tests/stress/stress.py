@@ -61,7 +61,7 @@ def looped_eagerly(x: Any, factor: float) -> float:
 
 
 class Twins:
-    """Two variables that are always alike, in every element, between two steps."""
+    """Two variables that are equal in every element between two steps."""
 
     def __init__(self) -> None:
         self.a, self.b = (aj.Variable(np.zeros(SIZE), name=name) for name in "ab")
@@ -119,7 +119,7 @@ class Stress:
         self.polynomials = [polynomial(f) for f in STATIC_FACTORS]
         self.loops = [looped(f) for f in STATIC_FACTORS]
         self.twins = Twins()
-        self.interrupted = Twins()  # of the main thread: nobody knows which of its steps were counted
+        self.interrupted = Twins()  # of the main thread: it is unknown which of its steps were counted
         self.weight = aj.Variable(np.ones(8))
         self.tree: dict[str, Any] = {"x": [np.ones(500)], "y": np.zeros(500)}
         self.of_tree = aj.function(lambda tree: self.loops[0](tree["x"][0] + tree["y"]), reduce_retracing=True)
@@ -232,7 +232,7 @@ class Stress:
     # ---- running
 
     def warm_up(self) -> None:
-        """Import all that is imported late: an interrupt may leave Python's own import lock locked."""
+        """Import all modules that are imported late: an interrupt may leave Python's own import lock locked."""
         rng = random.Random(0)
         fresh = int.from_bytes(os.urandom(6), "little") * 1e-20  # what the disk cannot have: it is compiled
         for make in (polynomial, looped, lambda factor: aj.function(aj.grad(lambda x: np.sum(factor * x**3)))):
@@ -294,7 +294,7 @@ class Stress:
 
 
 def patience(seconds: float) -> float:
-    """How long to wait for what takes so many seconds at most, if other processes want the CPUs as well."""
+    """The time to wait for an operation of at most so many seconds, if other processes use the CPUs as well."""
     return seconds * (1.0 + os.getloadavg()[0] / (os.cpu_count() or 1))
 
 

@@ -1,4 +1,4 @@
-"""adjit as an Array API namespace whose every function, method and operator is compiled by `@function`, one compilation a call.
+"""adjit as an Array API namespace in which every function, method and operator is compiled by `@function`, once per call.
 
 For array-api-tests, which is not part of this repository: in its folder, with data-apis/array-api as `array-api/`,
 
@@ -17,14 +17,14 @@ from typing import Any
 
 import adjit as aj
 
-# They answer questions about dtypes, or take arrays of other libraries: there is nothing to compile.
+# They return information about dtypes, or take arrays of other libraries: there is nothing to compile.
 PLAIN = {"__array_namespace_info__", "can_cast", "finfo", "from_dlpack", "iinfo", "isdtype", "result_type"}
 OPERATORS = """
     abs add and eq floordiv ge getitem gt invert le lshift lt matmul mod mul ne neg or pos pow radd rand rfloordiv rlshift
     rmatmul rmod rmul ror rpow rrshift rshift rsub rtruediv rxor sub truediv xor
 """
 
-inside = False  # of a compiled function: what it calls is traced, not compiled again
+inside = False  # a compiled function: the functions that it calls are traced, not compiled again
 
 
 def compiled(of: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""The package `autograd`, made of adjit: for autograd's own tests and examples, which are not part of this repository.
+"""The package `autograd`, implemented with adjit, for autograd's own tests and examples, which are not part of this repository.
 
 In a clone of HIPS/autograd:
 
@@ -276,7 +276,7 @@ def checkpoint(fun: Fn) -> Fn:
 
 
 class Primitive:
-    """A function that is differentiated by rules which are given later."""
+    """A function whose derivative rules are defined later."""
 
     def __init__(self, fun: Fn) -> None:
         functools.update_wrapper(self, fun)
@@ -515,7 +515,7 @@ def student_cdf(x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 
 
 class With:
-    """The densities of adjit's distribution, the functions of SciPy's, and those given."""
+    """The densities of adjit's distribution, the other functions of SciPy's, and the given ones."""
 
     def __init__(self, name: str, **functions: Fn) -> None:
         self.places = types.SimpleNamespace(**functions), getattr(ours, name), getattr(scipy.stats, name)
@@ -568,7 +568,7 @@ def multigammaln(a: Any, d: int) -> Any:
 
 
 class Shadow(types.ModuleType):
-    """A module with names of its own, and the rest from others."""
+    """A module with its own names, and the rest from other modules."""
 
     def __init__(self, name: str, *others: Any, **names: Any) -> None:
         super().__init__(name)

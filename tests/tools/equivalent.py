@@ -1,4 +1,4 @@
-"""Mutants that make no difference to any result, each read and found so: the tool does not draw them.
+"""Mutants that, after review, make no difference to any result: the tool does not draw them.
 
 A row is a file, the text of the changed line, what is changed, and why no test can notice. A line that is rewritten leaves its row behind;
 `test_equivalent.py` finds such rows.

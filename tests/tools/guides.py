@@ -50,7 +50,7 @@ class _Mocks(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _Adjit(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """`import tensorflow` and `import keras` give adjit's: found first."""
+    """Makes `import tensorflow` and `import keras` import adjit's modules, which are found first."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if name.split(".")[0] in ("tensorflow", "keras") else None
@@ -81,7 +81,7 @@ def cells(notebook: Path) -> list[str]:
 
 
 def _run_cell(text: str, name: str, space: dict[str, Any]) -> dict[str, Any]:
-    """Run one cell as a notebook does: what its last expression gives is shown."""
+    """Run one cell as a notebook does: the value of its last expression is shown."""
     linecache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
     shown, error = io.StringIO(), None
     with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
@@ -102,7 +102,7 @@ def _run_cell(text: str, name: str, space: dict[str, Any]) -> dict[str, Any]:
 
 
 def worker(notebook: Path, ours: bool) -> list[dict[str, Any]]:
-    """What the cells of a notebook print, and what they raise."""
+    """The output of the cells of a notebook, and their exceptions."""
     sys.meta_path.append(_Mocks())
     if ours:
         sys.meta_path.insert(0, _Adjit())
@@ -121,14 +121,14 @@ def numbers(output: str) -> list[Any]:
 
 
 def close(a: Any, b: Any) -> bool:
-    """Whether two numbers of outputs are the same but for rounding in float32."""
+    """Whether two numbers of outputs are the same up to rounding in float32."""
     if isinstance(a, str) or isinstance(b, str):
         return bool(a == b)
     return bool(math.isclose(a, b, rel_tol=2e-5, abs_tol=2e-6) or (math.isnan(a) and math.isnan(b)))
 
 
 def same(a: str, b: str) -> bool:
-    """Whether two outputs show the same numbers, or the same text where there are none."""
+    """Whether two outputs show the same numbers, or the same text if there are none."""
     left, right = numbers(a), numbers(b)
     if not left and not right:
         return UNSTABLE.sub("", a).split() == UNSTABLE.sub("", b).split()

@@ -77,7 +77,7 @@ def _functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.Fun
 
 
 def _candidates(function: ast.AST) -> Iterator[ast.AST]:
-    """Every node of a function's body that takes part in what it computes."""
+    """Every node of a function's body that affects its result."""
     stack: list[ast.AST] = list(reversed(function.body))  # type: ignore[attr-defined]
     while stack:
         node = stack.pop()
@@ -100,7 +100,7 @@ def _changes_once(node: ast.AST) -> Iterator[str]:
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Make each change of a node in turn; whoever asks undoes it before the next."""
+    """Make each change of a node in turn; the caller undoes it before the next."""
     match node:
         case ast.BinOp() | ast.BoolOp() | ast.AugAssign() if type(node.op) in SWAPPED:
             yield _set(node, "op", SWAPPED[type(node.op)]())

@@ -41,7 +41,7 @@ from tests.tools.mutants import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
 RULES = ("derivative", "jvp", "vjp", "pull_back", "push_forward", "linear", "transposed")
-# They decide what is worth doing: a mistake costs time alone. The group `costs` has them, and the files that estimate work and time.
+# They decide which optimisations are worthwhile: a mistake only costs time. The group `costs` has them, and the files that estimate work.
 SPEED_ONLY = ("cost", "worth", "pays", "cheap", "profit")
 ESTIMATES = ("cost.py", "work.py", "traffic.py", "_work_at", "_boxes", "_saves_traffic")  # files, and functions of other files
 
@@ -102,7 +102,7 @@ GROUPS = {
         "test_every_row_against_a_loop",
     ),
 }
-ACHIEVED = "test_achieved.py"  # what all passes together make of whole programs
+ACHIEVED = "test_achieved.py"  # the result of all passes together on whole programs
 MOST_TESTS = 40
 CASES = 4  # of one test function, before those of others
 SLACK = (20.0, 10.0)  # a mutant may take this many seconds of processor time, and this many times what its tests take without it

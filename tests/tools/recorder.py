@@ -1,4 +1,4 @@
-"""A pytest plugin that notes which tests run which lines of the files in question, and how much processor time each test takes.
+"""A pytest plugin that records which tests run which lines of the given files, and the processor time of each test.
 
 `ADJIT_RECORD` is the folder to write to, one file a process; `ADJIT_RECORDED` lists folders of sources, separated by `:`.
 """

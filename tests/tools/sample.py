@@ -1,4 +1,4 @@
-"""A pytest plugin that runs a few cases of every parametrised test, drawn at random: what they cover, the whole suite covers too.
+"""A pytest plugin that runs a few random cases of every parametrised test: the lines that they cover, the whole suite covers too.
 
 python -m pytest -p tests.tools.sample --sample 10 --sample-whole test_compiled_is_eager --sample-whole tests/passes
 """

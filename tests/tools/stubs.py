@@ -2,8 +2,8 @@
 
     python tests/tools/stubs.py
 
-Functions of adjit take and return operands, of which tensors and traced values are two kinds. Users write `-> aj.Tensor`, and in a
-compiled function a traced value stands for the tensor. So the stubs say `Tensor` where the implementation says `Operand`; they are
+Functions of adjit take and return operands; tensors and traced values are two kinds of them. Users write `-> aj.Tensor`, and in a
+compiled function a traced value represents the tensor. So the stubs have `Tensor` where the implementation has `Operand`; they are
 generated, so that each signature is written once. `adjit/typed` exists for type checkers only.
 """
 

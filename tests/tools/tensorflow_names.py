@@ -1,4 +1,4 @@
-"""What stands for TensorFlow's names that are spelt otherwise in `adjit.tf`, or are not public (see `tensorflow_shim`)."""
+"""Replacements for TensorFlow's names that `adjit.tf` spells differently, or that are not public (see `tensorflow_shim`)."""
 
 # ruff: noqa: SIM905 - lists of names are one text
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _while_loop(
     cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, name: Any = None, maximum_iterations: Any = None, return_same_structure: bool = False,
 ) -> Any:  # fmt: skip
-    """`while_loop` of TensorFlow 1: a list of one result is that result, unless the same structure is asked for."""
+    """`while_loop` of TensorFlow 1: a list of one result is that result, unless `return_same_structure` is set."""
     out = tf.while_loop(cond, body, loop_vars, shape_invariants, parallel_iterations, back_prop, swap_memory, maximum_iterations, name)
     return out if return_same_structure else _unpacked(out)
 
@@ -143,7 +143,7 @@ class EagerTensor(metaclass=_EagerTensors):
 
 
 class FunctionCache:
-    """The traces of one function, which TensorFlow's internals keep apart from it."""
+    """The traces of one function, which TensorFlow's internals store separately from it."""
 
     def __init__(self) -> None:
         self.function: Any = None
@@ -153,7 +153,7 @@ class FunctionCache:
 
 
 class TracingOptions:
-    """What `tracing_compilation` is told of a function: here, the `tf.function` of these options."""
+    """The options of `tracing_compilation` for a function; here, the `tf.function` with these options."""
 
     made: dict[Any, Any] = {}  # noqa: RUF012 - by the Python function
 

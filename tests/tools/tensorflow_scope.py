@@ -58,7 +58,7 @@ EXCLUDED_NAMES = {
 
 
 class Excluded(unittest.SkipTest):
-    """A test that asks for what adjit.tf leaves out on purpose."""
+    """A test of a feature that adjit.tf leaves out on purpose."""
 
 
 def reason(module: str, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Modules named `tensorflow...` that are made of `adjit.tf`: TensorFlow's own test files import them (see `tensorflow_tests`).
+"""Modules named `tensorflow...` implemented with `adjit.tf`: TensorFlow's own test files import them (see `tensorflow_tests`).
 
 A name is looked up in a table of this file, then in the namespaces of `adjit.tf`. What neither has is a placeholder: importing a test file
 never fails, using such a name in a test raises `MissingName`, or `Excluded` where the module is one of `OUT_OF_SCOPE`.
@@ -21,7 +21,7 @@ from .tensorflow_scope import Excluded, reason
 
 
 class MissingName(AttributeError):
-    """A test that asks for a name that adjit.tf has not."""
+    """A test that uses a name that adjit.tf does not have."""
 
 
 class Placeholder:
@@ -74,7 +74,7 @@ class _Refusing(type):
 
 
 def placeholder(module: str, name: str) -> Any:
-    """What stands for a missing name: a class if it is spelt like one."""
+    """A replacement for a missing name: a class if it is spelt like one."""
     found = Placeholder(module, name)
     return _Refusing(name, (), {"placeholder": found}) if name[:1].isupper() and not name.isupper() else found
 
@@ -162,7 +162,7 @@ class _Facade(types.ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """`import tensorflow...` gives facades; test files of `folder` are files."""
+    """Makes `import tensorflow...` return facades; test files of `folder` are imported from there."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

@@ -1,6 +1,6 @@
 """The assertions of `tf.test.TestCase`, for TensorFlow's own test files (see `tensorflow_tests`)."""
 
-# ruff: noqa: PT009, PT027 - the assertions of unittest are what is defined here
+# ruff: noqa: PT009, PT027 - the assertions of unittest are defined here
 from __future__ import annotations
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Every mutant of a small file computes something else than the file, and what it says."""
+"""Every mutant of a small file has results different from the file's, and its description."""
 
 from __future__ import annotations
 

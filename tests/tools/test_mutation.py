@@ -1,4 +1,4 @@
-"""The tool tells mutants that tests notice from those that they do not."""
+"""The tool distinguishes mutants that tests detect from those that they do not."""
 
 from __future__ import annotations
 

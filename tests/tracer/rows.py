@@ -1,4 +1,4 @@
-"""The table of NumPy functions: for each, calls that must give what NumPy gives, eagerly and traced. A function without a row fails."""
+"""The table of NumPy functions: for each, calls that must have NumPy's results, eagerly and traced. A function without a row fails."""
 
 from __future__ import annotations
 
@@ -451,7 +451,7 @@ FUNCTIONS: dict[Callable[..., Any], list[Call]] = {
     np.block: [call(lambda a, b: np.block([[a, a], [b.T, b.T]]), S[:2, :2], S[:2, :2]), call(lambda a: np.block([a, a]), V)],
     np.einsum: [call(lambda a, b: np.einsum("ij,jk->ik", a, b), M, N)],
     np.array_repr: [],
-    np.array_str: [],  # what they give is text, tested with `repr`
+    np.array_str: [],  # they return text, tested with `repr`
     # ---- linalg
     np.linalg.slogdet: [call(lambda x: tuple(np.linalg.slogdet(x)), S)],
     np.linalg.det: [call(np.linalg.det, S), call(np.linalg.det, T[:, :, :3]), call(np.linalg.det, np.array([[1, 2], [3, 4]]))],

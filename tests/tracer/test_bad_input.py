@@ -1,4 +1,4 @@
-"""Bad input, eagerly and while tracing: an error that names the op and says what to do, with the user's line, and a clean next call."""
+"""Bad input, eagerly and while tracing: an error with the op, a remedy and the user's line, after which the next call works."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import adjit as aj
 X = np.ones((3, 4))
 SMALL = np.array([1, 2, 3], "u1")
 
-# what the message must hold -> the program, its arguments
+# text in the message -> the program, its arguments
 BAD: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "matmul: inner sizes differ: f64[3,4] @ f64[5] (4 != 5)": (lambda x, y: x @ y, (X, np.ones(5))),
     "add: shapes [3, 4] and [5] do not broadcast": (lambda x, y: x + y, (X, np.ones(5))),
@@ -98,7 +98,7 @@ def test_traced_sizes_say_once_what_to_do() -> None:
     assert str(caught.value).count("\n") == 1, "the user's line, once"
 
 
-def test_leaked_values_say_so_whatever_is_asked_of_them() -> None:
+def test_leaked_values_raise_whatever_is_done_with_them() -> None:
     kept = []
 
     @aj.function

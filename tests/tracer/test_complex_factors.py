@@ -23,7 +23,7 @@ POSITIVE = A @ A.conj().T + np.eye(4)
 
 
 def projector(columns: Any) -> Any:
-    """What an eigenvector or a pair of singular vectors determines, whatever the phase."""
+    """The quantities that an eigenvector or a pair of singular vectors determines, whatever the phase."""
     return columns @ aj.conj(columns).T
 
 

@@ -1,6 +1,6 @@
 """Functions of values without axes, of nothing, and of one element, for every kind of dtype: NumPy's value, or an error of ours.
 
-Eager calls try every shape with every dtype. Compiled ones, forty expressions at a time, must give what eager ones give.
+Eager calls try every shape with every dtype. Compiled ones, forty expressions at a time, must have the results of eager ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors name what was asked for, the user's own line, and what to do instead."""
+"""Errors name the requested operation, the user's own line, and what to do instead."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ VALUES: dict[str, list[Any]] = {
     "upper": [True],
     "trim": ["f"],
 }
-# They make arrays of unspecified contents, order or signs, or of a dtype that depends on values, write, or read what arrays of adjit lack.
+# Their results have unspecified contents, order, signs or dtypes that depend on values; or they write, or use attributes that adjit lacks.
 ELSEWHERE = {
     "array2string", "array_repr", "array_str", "eig", "eigvals", "empty_like", "isfortran", "iterable", "may_share_memory", "poly",
     "roots", "save", "shares_memory", "svd", "unique_values",
@@ -115,7 +115,7 @@ def found(call: Callable[[], Any]) -> Any:
 
 
 def is_clear(error: Exception, wanted: Any) -> bool:
-    """Whether adjit says no in words of its own, or NumPy does with the same class."""
+    """Whether adjit refuses with its own message, or NumPy raises the same class."""
     return type(error).__module__.startswith("adjit") or (isinstance(wanted, Exception) and isinstance(error, type(wanted)))
 
 

@@ -1,4 +1,4 @@
-"""Chains of products in the cheapest order, and least squares of matrices whose columns depend on each other."""
+"""Chains of products in the cheapest order, and least squares with linearly dependent columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every function of the table gives what NumPy gives, on values that evaluate and on values that are traced."""
+"""Every function of the table has NumPy's results, on eager and on traced values."""
 
 from __future__ import annotations
 

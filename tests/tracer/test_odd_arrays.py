@@ -1,4 +1,4 @@
-"""Arrays that are not plain ones, wherever they enter: right, or refused with an error that says what to do. Nothing is lost in silence."""
+"""Unusual arrays, wherever they enter: right results, or an error that says what to do. No information is lost silently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ X = aj.tensor([1.0, 2.0, 3.0])
 
 
 class Units(np.ndarray[Any, Any]):
-    """Computes in its own way, as arrays with units do."""
+    """Redefines arithmetic, as arrays with units do."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return getattr(ufunc, method)(*(np.asarray(x) for x in inputs), **kwargs).view(Units)
@@ -28,7 +28,7 @@ REFUSED = {
     "subclass": (np.ones(3).view(Units), r"Units is a subclass of np.ndarray with its own arithmetic"),
 }
 
-# every way by which an array enters
+# every way to pass an array
 ENTRANCES: dict[str, Callable[[Any], Any]] = {
     "argument": lambda a: aj.function(lambda x: x * 2.0)(a),
     "keyword": lambda a: aj.function(lambda x: x * 2.0)(x=a),

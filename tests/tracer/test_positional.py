@@ -1,4 +1,4 @@
-"""Methods and functions take positional arguments in NumPy's order; NaN has NumPy's place in an order."""
+"""Methods and functions take positional arguments in NumPy's order; NaN sorts as in NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python refuses of its own integers, traced ones refuse too, with the user's line; floats are IEEE numbers, and arrays NumPy's."""
+"""Operations that raise for Python's integers raise for traced ones, too, with the user's line; floats are IEEE numbers, arrays NumPy's."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_mapped() -> None:
 
 @pytest.mark.parametrize("call", [lambda n: pow(n, 3, 5), lambda n: pow(2, n, 5), lambda n: pow(7, 2, n), lambda n: pow(n, exp=3, mod=5)])
 def test_powers_with_a_modulus_are_refused(call: Callable[[Any], Any]) -> None:
-    """With the line; without the source of the function, Python refuses what it does not ask us about."""
+    """With the line; without the source of the function, Python itself refuses what it does not dispatch."""
     with pytest.raises(aj.UnsupportedError, match=r"a third argument is for Python integers only(.|\n)*test_python_refusals.py"):
         aj.function(call)(2)
     with pytest.raises((aj.UnsupportedError, TypeError)):

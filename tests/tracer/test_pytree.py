@@ -1,4 +1,4 @@
-"""Structures come apart and together again."""
+"""Structures are flattened and rebuilt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that few programs give: the answers of NumPy, eagerly and traced."""
+"""Rarely used arguments: NumPy's results, eagerly and traced."""
 
 from __future__ import annotations
 

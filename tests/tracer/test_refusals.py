@@ -1,4 +1,4 @@
-"""What NumPy refuses, adjit refuses; what adjit cannot trace, it says while tracing. Each function of the surface, with its own words."""
+"""Arguments that NumPy refuses are refused, and so are those that cannot be traced, while tracing: each function, with its own message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONE = np.float64(1.0)
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-# what the message must hold -> a program of NumPy, and its arguments
+# text in the message -> a NumPy program, and its arguments
 REFUSED: dict[str, Case] = {
     "geomspace: start and stop must have the same sign": (lambda x: np.geomspace(x * 0.0, x, 3), (X,)),
     "polyfit: the degree must not be negative: -1": (lambda x: np.polyfit(x, x, -1), (X,)),

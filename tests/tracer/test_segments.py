@@ -1,4 +1,4 @@
-"""Rows combined by segment: each function against a loop in NumPy, eager and compiled, with derivatives; and what is refused."""
+"""Rows combined by segment: each function against a loop in NumPy, eager and compiled, with derivatives; and refusals."""
 
 from __future__ import annotations
 

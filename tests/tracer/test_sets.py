@@ -1,4 +1,4 @@
-"""Results whose length depends on values: NumPy's where they are known, `size` of them where they are traced."""
+"""Results whose length depends on values: NumPy's for known values, `size` elements for traced ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parts(x: Any) -> list[Any]:
 
 
 def by_numpy(name: str, args: tuple[Any, ...]) -> list[Any]:
-    """What NumPy gives; of values in any order, the sorted ones."""
+    """NumPy's result; sorted, if its order is unspecified."""
     out = getattr(np, name)(*args)
     return [np.sort(out)] if name == "unique_values" else parts(out)
 

@@ -1,4 +1,4 @@
-"""Single bools in keys: NumPy gives each a new axis, of which it selects all or nothing, next to any other items."""
+"""Single bools in keys: each adds a new axis, of which all or nothing is selected, as in NumPy, next to any other items."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_traced_arrays_and_gradients() -> None:
 
 
 def test_traced_bools() -> None:
-    """What they select is found when the function runs; what they write needs no size."""
+    """The size of a selection is found when the function runs; a write needs no size."""
     for key in (1.0, -1.0):
         selected = aj.function(lambda x, a: x[a > 0.0])(X, key)
         np.testing.assert_array_equal(selected, X[key > 0.0], strict=True)

@@ -133,7 +133,7 @@ def test_errors() -> None:
 
 
 def test_general_eigenvalues_need_lapack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiled functions refuse them where there is none, with the line; eager ones use NumPy's."""
+    """Without LAPACK, compiled functions refuse them, with the line; eager ones use NumPy's."""
     monkeypatch.setenv("ADJIT_BLAS", "own")
     a = RNG.normal(size=(4, 4))
     for function in (L.eig, L.eigvals):

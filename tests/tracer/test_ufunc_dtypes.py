@@ -1,4 +1,4 @@
-"""Every ufunc that adjit has gives the dtype that NumPy gives: of every dtype, of every pair of dtypes, and with Python numbers."""
+"""Every ufunc that adjit has returns NumPy's dtype: for every dtype, every pair of dtypes, and with Python numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import adjit as aj
 from adjit.tracer.numpy_table import NUMPY
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
-OTHERWISE = {np.conjugate}  # of bools NumPy gives int8, which are bools here
+OTHERWISE = {np.conjugate}  # for bools NumPy returns int8; here, bools
 KNOWN = sorted((u for u in NUMPY if isinstance(u, np.ufunc) and u.signature is None and u not in OTHERWISE), key=lambda u: u.__name__)
 
 

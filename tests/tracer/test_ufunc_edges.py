@@ -19,7 +19,7 @@ from adjit.tracer.numpy_table import rule_for
 from tests.ops.test_edges import float_edges, int_edges
 
 REAL = [d for d in DTYPES.values() if d.kind in "biuf" and d != np.float16]  # complex numbers: test_complex; 16 bits: test_halves
-OTHERWISE = (np.conjugate,)  # of bools NumPy gives int8, which are bools here
+OTHERWISE = (np.conjugate,)  # for bools NumPy returns int8; here, bools
 EVERY = {u.__name__: u for u in vars(np).values() if isinstance(u, np.ufunc) and u.signature is None}
 UFUNCS = [u for u in EVERY.values() if u not in OTHERWISE and rule_for(u) is not None]
 BINARY = [u for u in UFUNCS if u.nin == 2]
@@ -151,7 +151,7 @@ def saturated(x: float, dtype: np.dtype[Any]) -> int:
 
 @pytest.mark.parametrize("source", REAL, ids=str)
 def test_every_cast(source: np.dtype[Any]) -> None:
-    """As NumPy; floats that an integer does not hold go to the nearest that it does, and NaN to 0."""
+    """As in NumPy; floats outside the range of an integer dtype saturate, and NaN becomes 0."""
     x = edges(source)
     compiled = aj.function(lambda x: [x.astype(target) for target in REAL])(x)
     for target, native in zip(REAL, compiled, strict=True):

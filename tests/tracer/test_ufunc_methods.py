@@ -33,7 +33,7 @@ METHODS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def by_numpy(ufunc: np.ufunc, method: str, x: Any) -> Any:
-    """What NumPy gives; None where it refuses. Reductions come from `accumulate`: NumPy's own differ where vectors are wide (power)."""
+    """NumPy's result; None if it refuses. Reductions come from `accumulate`: NumPy's own differ with wide vectors (power)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

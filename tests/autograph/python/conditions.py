@@ -1,4 +1,4 @@
-"""Side effects in conditions, and what a program can know of a traced value."""
+"""Side effects in conditions, and properties of traced values that a program can test."""
 
 # mypy: ignore-errors
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The checker accepts what the planner makes, and rejects it once something in it is changed."""
+"""The checker accepts programs of the planner, and rejects them after any change."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_planned_programs_are_accepted(name: str) -> None:
         assert program.extents
 
 
-# ---- mutations: each changes one thing in one node; a broken program must not pass
+# ---- mutations: each changes one field of one node; a broken program must not pass
 
 
 def shown(node: Node) -> str:
@@ -276,7 +276,7 @@ def replaced(program: LoopProgram, number: int, k: int, nodes: list[Any]) -> Loo
 
 
 def is_undecidable(what: str) -> bool:
-    """A second `Row` computes the same addresses again; and how many rows a program has is known only to whoever made it."""
+    """A second `Row` computes the same addresses again; and the intended number of rows is known only to the planner."""
     return (what.startswith("Row(") and what.endswith("was doubled")) or (
         what.startswith("Loop(variable=row") and ("was" in what[-12:] or "stop=49" in what)
     )

@@ -48,7 +48,7 @@ def test_products_of_all_numbers_of_rows(columns: int) -> None:
 
 
 def contraction() -> tuple[LoopProgram, Cuts, list[Node]]:
-    """A program with cuts, and the list that holds them."""
+    """A program with cuts, and the list that contains them."""
     target = current().with_threads(1)
     module = Module(OPTIMIZE(func_of(ops.matmul, (B, 20), (20, 32)), target), target)
     module.build()

@@ -1,4 +1,4 @@
-"""Expressions against the integers that they stand for."""
+"""Expressions against the integers that they represent."""
 
 from __future__ import annotations
 

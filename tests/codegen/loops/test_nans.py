@@ -63,7 +63,7 @@ def test_nan_in_one_chunk_of_many(name: str, at: int) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("call", [ops.maximum, ops.minimum])
 def test_elementwise_extremes_of_special_values(call: Callable[[Any, Any], Any], width: int) -> None:
-    """Every pair of them, to the bit but for the bits of NaN: of two zeros the first one."""
+    """Every pair of them, bit by bit except for the bits of NaN: of two zeros the first one."""
     special = np.array([-np.inf, -1.0, -0.0, 0.0, 1.0, np.inf, np.nan], "f4")
     a, b = (np.resize(each.ravel(), 100) for each in np.meshgrid(special, special))
     (found,) = compile_func(OPTIMIZE(func_of(call, [a, b])), machine(width))([a, b])

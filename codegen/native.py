@@ -22,6 +22,7 @@ from adjit.ir.types import DType, TensorType
 
 from . import routines
 from .cache.image import Axis, Image
+from .elements import data_addresses
 from .interrupts import signals
 from .llvm import toolchain as llvm
 from .llvm.owned import free_after
@@ -99,17 +100,18 @@ class Native:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         if self.symbols:
             return self._call_sized(arrays)
-        results = [np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool) for t, _, pool in self._results]
+        results = [made(t, pool) for t, _, pool in self._results]
         if len(arrays) + len(results) != self._count:  # native code would read beyond the end of the table
             raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
-        table = (ctypes.c_void_p * self._count)(*[a.__array_interface__["data"][0] for a in (*arrays, *results)])
         try:
             arena = self._arenas.pop()
         except IndexError:
             arena = self.new_arena()
+        *given, memory = data_addresses((*arrays, *results, arena))
+        table = (ctypes.c_void_p * self._count)(*given)
         error = (ctypes.c_int64 * signals.RECORD_WORDS)()
         try:
-            code = self._main(table, arena.__array_interface__["data"][0], error)
+            code = self._main(table, memory, error)
         finally:
             self._arenas.append(arena)
         if code:
@@ -119,25 +121,26 @@ class Native:
     def _call_sized(self, arrays: Sequence[Array]) -> list[Array]:
         """A call of code for all sizes: the table of buffers continues with the sizes, and the capacity of the arena."""
         sizes = [arrays[param].shape[axis] for param, axis in self._axes]
-        shapes = iter(self._sized(*sizes)) if self._varies else iter(())
-        results = [
-            any_sized(t.dtype, pool, *next(shapes)) if not is_fixed else np.empty(t.shape, t.dtype) if pool is None else recycled(t, pool)
-            for t, is_fixed, pool in self._results
-        ]
+        if self._varies:
+            shapes = iter(self._sized(*sizes))
+            results = [made(t, pool) if is_fixed else any_sized(t.dtype, pool, *next(shapes)) for t, is_fixed, pool in self._results]
+        else:
+            results = [made(t, pool) for t, _, pool in self._results]
         if len(arrays) + len(results) != self._count:
             raise AdjitError(f"@{self.name} takes {self._count - len(results)} arrays, not {len(arrays)}")
         try:
             arena = self._arenas.pop()
         except IndexError:
             arena = self.new_arena()
-        table = self._table(*[a.__array_interface__["data"][0] for a in (*arrays, *results)], *sizes, arena.nbytes)
+        *given, memory = data_addresses((*arrays, *results, arena))
+        table = self._table(*given, *sizes, arena.nbytes)
         error = (ctypes.c_int64 * signals.RECORD_WORDS)()
         try:
-            code = self._main(table, arena.__array_interface__["data"][0], error)
+            code = self._main(table, memory, error)
             if code == TOO_SMALL:
                 arena = self._grown(arena, sizes)
                 table[-2], table[-1] = arena.nbytes, 1  # it is large enough
-                code = self._main(table, arena.__array_interface__["data"][0], error)
+                code = self._main(table, data_addresses((arena,))[0], error)
         finally:
             self._arenas.append(arena)
         if code:
@@ -156,6 +159,12 @@ class Native:
             raise MemoryError(f"@{self.name} would need {need:.3g} bytes of memory for {given}")
         return arena if need <= arena.nbytes else self.new_arena(max(need, min(need * 3 // 2, need + HUGE)))
 
+    def forget_results(self) -> None:
+        """Give up the buffers of earlier results: later ones are somewhere else in memory."""
+        for _, _, pool in self._results:
+            if pool is not None:
+                pool.clear()
+
     def taken_arena(self, more_than: int) -> Array | None:
         """Return the arena that a call through Python used last, for the caller to keep, if it has more bytes than that."""
         try:
@@ -171,7 +180,7 @@ class Native:
         """Memory for one call at a time."""
         nbytes = self.arena_bytes if nbytes is None else nbytes
         raw = np.zeros(nbytes + 64, np.uint8)  # zero: stacks are empty
-        start = raw.__array_interface__["data"][0]
+        start = data_addresses((raw,))[0]
         shift = -start % 64
         release = self._library.address.get(routines.RELEASE)
         arena = raw[shift : shift + nbytes]
@@ -222,6 +231,10 @@ def pooled_from(types: Sequence[TensorType]) -> int:
     Fresh memory costs a page fault every few kilobytes.
     """
     return PART if sum(t.nbytes for t in types) >= MANY else LARGE
+
+
+def made(type: TensorType, pool: deque[Array] | None) -> Array:
+    return np.empty(type.shape, type.dtype) if pool is None else recycled(type, pool)
 
 
 def recycled(type: TensorType, pool: deque[Array]) -> Array:

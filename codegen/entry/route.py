@@ -18,6 +18,7 @@ from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.types import NUMBERS, TensorType
 
+from ..elements import data_addresses
 from ..interrupts.signals import QUIET, RECORD_WORDS
 
 if TYPE_CHECKING:
@@ -244,8 +245,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
+def address(array: Array) -> int:
+    return data_addresses((array,))[0]
 
 
 def slot_offset(cls: type, name: str) -> int:

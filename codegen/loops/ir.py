@@ -185,13 +185,12 @@ class Loop:
 class Cuts(NamedTuple):
     """All of an axis whose size is known only at run time, in parts of sizes that are decided then (`loops/cuts.py`).
 
-    `bodies` has what is computed for a part of each size that occurs: `rest` is the largest size of parts that are not whole.
+    `bodies` has what is computed for a part of each size that occurs.
     """
 
     variable: Symbolic
     size: Expr
     axis: int
-    rest: int
     bodies: dict[int, list[Node]]
 
 

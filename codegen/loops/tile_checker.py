@@ -70,7 +70,7 @@ class TileChecker:
         axis, sizes = node.axis, list(node.bodies)
         self.require(axis not in (*self.active, *self.node.summed), f"a second loop along axis {axis}")
         self.require(node.size == self.node.sizes[axis], f"axis {axis} is cut up to {node.size}, not to {self.node.sizes[axis]}")
-        self.require(sizes == cuts.heights(max(sizes, default=0), node.rest), f"parts of {sizes} rows, up to {node.rest} at the end")
+        self.require(sizes == cuts.heights(max(sizes, default=0)), f"parts of {sizes} rows")
         for rows, body in node.bodies.items():
             positions = Loop(node.variable, 0, node.size - (rows - 1), 1, [], axis, may_be_empty=True)
             self.active[axis] = replace(positions, step=rows)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Sums = list[list[Reg]]  # of a tile: rows of vectors
 TARGET = len(Factor)  # index of the first member among the accesses
-SMALLER = 2  # approximate number of smaller parts
+PARTS = 2  # approximate number of parts of an axis
 INSTRUCTIONS = 5  # lines of text for a vector of products
 
 
@@ -73,23 +73,19 @@ class TileRenderer:
             yield around.enter_context(counted.CountedLoop(text, start, stop, loop.step)).index
 
     def cuts(self, node: Cuts, at: list[str]) -> None:
-        """The whole parts of an axis, and then the smaller ones: for each, a jump to the code of its size."""
-        text, whole = self.text, max(node.bodies)
-        wholes, parts, short, longer = cuts.counts(Word(text, self.around.spell(node.size)), whole, node.rest)
-        start = spelled(wholes * whole)
+        """For each part of an axis, a jump to the code of its size."""
+        text = self.text
+        parts, short, longer = map(spelled, cuts.counts(Word(text, self.around.spell(node.size)), max(node.bodies)))
 
         def part(size: int, index: str) -> None:
             self.all(node.bodies[size], self.moved(at, self.accesses, node.axis, index))
 
-        if isinstance(wholes, Word):
-            with counted.only_if(text, text.define(f"icmp sgt i64 {wholes.name}, 0")), counted.CountedLoop(text, "0", start, whole) as loop:
-                part(whole, loop.index)
-        are_some = text.define(f"icmp sgt i64 {spelled(parts)}, 0")
-        with counted.only_if(text, are_some), counted.CountedLoop(text, "0", spelled(parts), trips=SMALLER) as loop:
-            position = loop.carry("i64", start)
-            more = text.define(f"icmp slt i64 {loop.index}, {spelled(longer)}")
-            size = text.define(f"add i64 {spelled(short)}, {text.define(f'zext i1 {more} to i64')}")
-            counted.switch(text, size, {n: partial(part, n, position) for n in node.bodies if n <= node.rest})
+        are_some = text.define(f"icmp sgt i64 {parts}, 0")
+        with counted.only_if(text, are_some), counted.CountedLoop(text, "0", parts, trips=PARTS) as loop:
+            position = loop.carry("i64", "0")
+            more = text.define(f"icmp slt i64 {loop.index}, {longer}")
+            size = text.define(f"add i64 {short}, {text.define(f'zext i1 {more} to i64')}")
+            counted.switch(text, size, {n: partial(part, n, position) for n in node.bodies})
             loop.feed(position, text.define(f"add i64 {position}, {size}"))
 
     def moved(self, at: Sequence[str], accesses: Sequence[Access], axis: int, index: str) -> list[str]:

@@ -49,13 +49,6 @@ def contract(kernel: LoopKernel, spec: str, target: Strided, a: Strided, b: Stri
     kernel.run_node(_Plan(kernel, labels, sizes, (target, a, b), accumulate).node())
 
 
-def evenly(size: int, most: int) -> list[tuple[int, int]]:
-    """Cut `size` into as few parts of at most `most` as possible: [(count, length), ...], with at most two different lengths."""
-    parts = -(-size // most)
-    short, longer = divmod(size, parts)
-    return [(count, length) for count, length in ((longer, short + 1), (parts - longer, short)) if count]
-
-
 class _Plan:
     """The decisions about one contraction: the order of its axes, and how the result is cut into tiles."""
 
@@ -206,7 +199,7 @@ class _Plan:
             return self._along(self.second, line, height // len(line), widths)
         rows = [{**r, self.second: j} for j in range(self.sizes[self.second]) for r in line]
         out: list[Node] = []
-        for count, length in evenly(len(rows), height):
+        for count, length in cuts.evenly(len(rows), height):
             for _ in range(count):
                 out.append(self._tile(rows[:length], widths))
                 del rows[:length]
@@ -218,7 +211,7 @@ class _Plan:
         if not is_static(size):
             return self._along_any(label, line, height, widths)
         out, start = list[Node](), 0
-        for count, length in evenly(size, height):
+        for count, length in cuts.evenly(size, height):
             stop = start + count * length
             out.append(self._loop(label, start, stop, length, [self._repeated(label, line, length, widths)]))
             start = stop
@@ -226,11 +219,9 @@ class _Plan:
 
     def _along_any(self, label: str, line: Rows, height: int, widths: list[int]) -> list[Node]:
         """The same for a size that is known only at run time, when it is cut into tiles of some of these heights."""
-        axis, bodies = self.axes.index(label), dict[int, list[Node]]()
-        rest = min(height, cuts.REST)
-        for rows in cuts.heights(height, rest):
-            bodies[rows] = [self._repeated(label, line, rows, widths)]
-        return [Cuts(index_of(axis), self.sizes[label], axis, rest, bodies)]
+        axis = self.axes.index(label)
+        bodies: dict[int, list[Node]] = {rows: [self._repeated(label, line, rows, widths)] for rows in cuts.heights(height)}
+        return [Cuts(index_of(axis), self.sizes[label], axis, bodies)]
 
     def _repeated(self, label: str, line: Rows, length: int, widths: list[int]) -> Tile:
         return self._tile([{**r, label: j} for j in range(length) for r in line], widths)

@@ -31,8 +31,8 @@ RULES: dict[str, Callable[..., object]] = {
     "rows of seven threads": lambda m, n: cutting.block_rows(m, 7, current()),
     "groups": lambda m, n: cutting.column_groups(m, n, cutting.block_rows(m, 4, current()), 4, F32, VECTOR_BYTES),
     "groups of one thread": lambda m, n: cutting.column_groups(m, n, cutting.block_rows(m, 1, current()), 1, F32, VECTOR_BYTES),
-    "parts of rows": lambda m, n: sum(k * each for k, each in enumerate(cuts.counts(m, 12, 4), 1)),
-    "parts of few rows": lambda m, n: sum(k * each for k, each in enumerate(cuts.counts(n, 6, 6), 1)),
+    "parts of rows": lambda m, n: sum(k * each for k, each in enumerate(cuts.counts(m, 12), 1)),
+    "parts of few rows": lambda m, n: sum(k * each for k, each in enumerate(cuts.counts(n, 6), 1)),
     "tiles": lambda m, n: cutting.span_tiles(n, F32, VECTOR_BYTES),
 }
 

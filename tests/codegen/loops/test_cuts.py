@@ -17,24 +17,15 @@ from adjit.passes.pipeline import OPTIMIZE
 from tests.codegen.symbolic import B, check, func_of
 
 
-def parts(size: int, whole: int, rest: int) -> list[int]:
-    wholes, number, short, longer = cuts.counts(size, whole, rest)
-    assert all(isinstance(n, int) and n >= 0 for n in (wholes, number, short, longer))
-    return [*[whole] * wholes, *(short + (i < longer) for i in range(number))]  # type: ignore[operator, arg-type]
-
-
 @pytest.mark.parametrize("most", [1, 2, 4, 5, 6, 7, 8, 9, 12, 14, 30])
-@pytest.mark.parametrize("rest", [cuts.REST, 4])
-def test_parts_have_sizes_for_which_there_is_code(most: int, rest: int) -> None:
-    rest = min(most, rest)
-    heights = cuts.heights(most, rest)
+def test_parts_are_even_and_have_sizes_for_which_there_is_code(most: int) -> None:
+    heights = cuts.heights(most)
     for size in range(400):
-        found = parts(size, heights[0], rest)
-        assert sum(found) == size
-        assert set(found) <= set(heights)
-        assert len(found) <= size // heights[0] + -(-cuts.WHOLE // rest)
-        if rest == cuts.REST and size >= cuts.FEW:
-            assert min(found) >= 4
+        parts = [length for count, length in cuts.evenly(size, heights[0]) for _ in range(count)]
+        assert sum(parts) == size
+        assert set(parts) <= set(heights)
+        assert len(parts) == -(-size // heights[0])
+        assert not parts or max(parts) - min(parts) <= 1
 
 
 def layer(x: Operand, w: Operand, b: Operand) -> Operand:
@@ -81,5 +72,5 @@ def test_cuts_are_printed() -> None:
     program, node, _ = contraction()
     text = print_program("f", program)
     assert f"cut {node.variable} in 0..B {{" in text
-    assert "of 12 {" in text or "of 7 {" in text or "of 6 {" in text
+    assert "of 14 {" in text or "of 7 {" in text or "of 6 {" in text
     assert "tile 2 x " in text

@@ -56,7 +56,7 @@ def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any 
 
 
 @public
-def fill(dims: Any, value: Any, name: str | None = None) -> Any:
+def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Any:
     return ops.broadcast_to(convert_to_tensor(value), sizes_of(dims))
 
 

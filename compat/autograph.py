@@ -12,6 +12,7 @@ from adjit.tracer.autograph.convert import to_code as _to_code
 from adjit.tracer.autograph.marks import do_not_convert
 
 from .errors import missing
+from .loop_rules import set_loop_options
 
 
 def to_code(entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: Any = None) -> str:
@@ -30,10 +31,6 @@ def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
 def trace(*args: Any) -> None:
     """Print immediately, while tracing."""
     print(*args)
-
-
-def set_loop_options(**options: Any) -> None:
-    """Does nothing: loops need no hints."""
 
 
 class Feature(enum.Enum):

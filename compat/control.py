@@ -7,13 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjit.ir import ops
+from adjit.ir.errors import VaryingSizeError
 from adjit.ir.operand import Operand
 from adjit.runtime.conversion import as_called
 from adjit.tracer import control
+from adjit.tracer.frames import user_location
 from adjit.tracer.pytree import flatten, tree_map
 from adjit.tracer.surface import shapes
 
 from .dtypes import int32
+from .errors import translated
+from .shape import TensorShape
+from .specs import TensorSpec
 from .tensor import convert_to_tensor, dress, dress_structure, tracing
 from .tensor_array import TensorArray
 
@@ -86,6 +91,8 @@ def while_loop(
     kind = type(loop_vars) if isinstance(loop_vars, list | tuple) else tuple
     start = tuple(map(_carried, loop_vars if isinstance(loop_vars, list | tuple) else (loop_vars,)))
 
+    shapes = declared_shapes(start, shape_invariants)
+
     def step(state: Any) -> Any:
         count, values = state
         out = as_called(body)(*dress_structure(values))
@@ -95,7 +102,10 @@ def while_loop(
                 f"The two structures don't have the same nested structure: the body of while_loop gave {len(out)} values for {len(start)} "
                 "loop variables"
             )
-        return count + 1, tuple(map(_following, values, out))
+        out = tuple(map(_following, values, out))
+        if tracing():
+            check_shapes(values, out, shapes)
+        return count + 1, out
 
     def test(state: Any) -> Any:
         count, values = state
@@ -104,6 +114,52 @@ def while_loop(
 
     _, out = control.while_loop(test, step, (convert_to_tensor(0), start))
     return dress_structure(kind(out) if kind in (list, tuple) else out)
+
+
+def declared_shapes(start: tuple[Any, ...], invariants: Any) -> list[TensorShape | None]:
+    """For each leaf of the loop variables, the shape that `shape_invariants` declares."""
+    leaves = [leaf for value in start for leaf in parts_of(value)]
+    if invariants is None:
+        return [None] * len(leaves)
+    given = flatten(tuple(invariants) if isinstance(invariants, list | tuple) else (invariants,), is_leaf=is_shape)[0]
+    wrong = next((x for x in given if not is_shape(x)), None)
+    if wrong is not None:
+        raise TypeError(f"while_loop: shape_invariants takes TensorShapes and TensorSpecs, not {wrong!r}")
+    if len(given) != len(leaves):
+        raise ValueError(f"while_loop: there are {len(given)} shape_invariants for {len(leaves)} loop variables")
+    shapes = [x.shape if isinstance(x, TensorSpec) else x for x in given]
+    for leaf, shape in zip(leaves, shapes, strict=True):
+        if shape is not None and isinstance(leaf, Operand) and not shape.is_compatible_with(leaf.type.shape):
+            raise ValueError(
+                "The shape invariant specified for a loop variable is not compatible with its initial shape. It enters the loop with shape "
+                f"{TensorShape(leaf.type.shape)}, but the specified shape invariant is {shape}."
+            )
+    return shapes
+
+
+def is_shape(x: Any) -> bool:
+    return x is None or isinstance(x, TensorShape | TensorSpec)
+
+
+def parts_of(value: Any) -> list[Any]:
+    return [value] if isinstance(value, TensorArray) else flatten(value)[0]
+
+
+def check_shapes(before: tuple[Any, ...], after: tuple[Any, ...], shapes: Sequence[TensorShape | None]) -> None:
+    """Check that an iteration keeps shapes, or changes those that may vary, which no compiled loop can."""
+    pairs = [pair for old, new in zip(before, after, strict=True) for pair in zip(parts_of(old), parts_of(new), strict=False)]
+    for (old, new), shape in zip(pairs, shapes, strict=False):
+        if not (isinstance(old, Operand) and isinstance(new, Operand)) or old.type.shape == new.type.shape:
+            continue
+        there, here = TensorShape(old.type.shape), TensorShape(new.type.shape)
+        if shape is None:
+            raise ValueError(
+                f"Input tensor enters the loop with shape {there}, but has shape {here} after one iteration. To allow the shape to vary "
+                "across iterations, use the `shape_invariants` argument of tf.while_loop to specify a less-specific shape."
+            )
+        if not shape.is_compatible_with(here):
+            raise ValueError(f"The shape invariant specified for a loop variable is {shape}, but it has shape {here} after one iteration.")
+        raise VaryingSizeError(f"while_loop: a loop variable has shape {there} before an iteration and {here} after it").at(user_location())
 
 
 def _carried(x: Any) -> Any:
@@ -161,6 +217,7 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
     return map_fn(fn, elems)
 
 
+@translated
 def scan(
     fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,

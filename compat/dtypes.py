@@ -23,6 +23,9 @@ ENUM = {
 }  # fmt: skip
 
 
+KINDS = "buifVc"  # of dtypes: Python values of a kind convert to its own and all later kinds; V is bfloat16
+
+
 class DType:
     """`tf.float32`: prints like TensorFlow's, and acts as NumPy's float32 everywhere else."""
 
@@ -69,6 +72,10 @@ class DType:
     @property
     def is_complex(self) -> bool:
         return self.dtype.kind == "c"
+
+    def converts_to(self, other: DType) -> bool:
+        """Whether Python values of this kind take another dtype beside a tensor of it."""
+        return self == other or (KINDS.index(self.dtype.kind) <= KINDS.index(other.dtype.kind) and not self.is_bool)
 
     @property
     def real_dtype(self) -> DType:

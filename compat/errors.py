@@ -22,6 +22,7 @@ from adjit.ir.errors import (
     SingularMatrixError,
     TraceError,
     UnsupportedError,
+    VaryingSizeError,
 )
 from adjit.ir.tracebacks import lookup
 
@@ -135,6 +136,7 @@ _TRANSLATED: dict[type[BaseException], type[Exception]] = {
 
 # for branches and loops, TensorFlow raises a ValueError, and a TypeError where dtypes differ
 _TRANSLATED[TraceError] = type("TraceError", (TraceError, ValueError), {"__module__": "adjit", "__doc__": TraceError.__doc__})
+_TRANSLATED[VaryingSizeError] = type("TraceError", (VaryingSizeError, _TRANSLATED[TraceError]), {"__module__": "adjit"})
 
 OperatorNotAllowedInGraphError = TraceError  # the truth value, or iteration, of a value that is known only at run time
 InaccessibleTensorError = _TRANSLATED[TraceError]  # a value of another trace

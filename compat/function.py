@@ -19,19 +19,22 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.active import current_builder
-from adjit.ir.errors import AdjitError
+from adjit.ir.errors import AdjitError, VaryingSizeError, raised_as
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.types import F32, I32, I64
 from adjit.runtime.concrete import ConcreteFunction as Compiled
 from adjit.runtime.config import config
 from adjit.runtime.function import Function as RuntimeFunction
+from adjit.runtime.function import eager_call
 from adjit.runtime.general import Policy
+from adjit.runtime.methods import bind
 from adjit.runtime.recording import listening
 from adjit.runtime.shortcut import Shortcut
 from adjit.runtime.signature import Static, is_traced
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.autograph.convert import convert
+from adjit.tracer.frames import is_from_handler, raised_at
 from adjit.tracer.given import Given
 from adjit.tracer.pytree import TreeDef, flatten, tree_map
 from adjit.tracer.trace import Trace, current_trace
@@ -41,7 +44,10 @@ from .concrete import UNBOUND, ConcreteFunction, fitting, signature_text
 from .data import Dataset
 from .errors import translate
 from .feeding import ARGUMENT, Wanted, fed, feeding, read
+from .loop_rules import TensorLoops
+from .ranges import Range
 from .specs import TensorSpec, VariableSpec
+from .stepping import Steps
 from .tensor import EagerTensor, SymbolicTensor, convert_to_tensor, dress, dress_structure
 from .variable import Variable
 
@@ -57,6 +63,7 @@ class Body:
         self.fn = fn
         self.autograph = autograph
         self.prints = prints  # whether Python's print shows values at every call, not once while tracing
+        self.sizes_known = True  # whether traces know the sizes of all arguments in TensorFlow too
         self.feeds: list[Dataset] = []  # datasets from outside that the function iterates over
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -65,7 +72,7 @@ class Body:
         if inspect.isgeneratorfunction(fn):
             raise NotImplementedError("generators are not supported by tf.function: return a list, or loop in the function")
         if trace is not None:
-            dress_trace(trace)
+            dress_trace(trace, self.sizes_known)
             trace.root().python_prints = not self.prints
             fn = convert(fn) if self.autograph else fn
         args, kwargs = tree_map(dress_argument, (args, kwargs))
@@ -81,9 +88,10 @@ class Body:
         return tree_map(as_result, result)
 
 
-def dress_trace(trace: Trace) -> None:
-    """From now on, values of this trace are created with TensorFlow's interface."""
+def dress_trace(trace: Trace, sizes_known: bool = True) -> None:
+    """From now on, values of this trace are created with TensorFlow's interface, and its loops follow TensorFlow's rules."""
     trace.value_class = SymbolicTensor
+    trace.root().loop_rules = trace.root().loop_rules or TensorLoops(sizes_known)
     trace.root().python_prints = True
 
 
@@ -113,6 +121,8 @@ def as_result(x: Any) -> Any:
         if x.weak and isinstance(x, Value):  # a Python number computed by a loop or a branch
             return dress(ops.cast(x, I32 if x.type.dtype == I64 else F32 if x.type.is_float else x.type.dtype))
         return dress(x)
+    if isinstance(x, Range):
+        return x.made_tensor()
     return convert_to_tensor(x) if isinstance(x, bool | int | float | np.ndarray | np.generic) else x
 
 
@@ -158,6 +168,7 @@ class Function(RuntimeFunction):
         )
         if input_signature is not None and config.dynamic is not False:
             self._policy = Policy(dynamic, open_axes(input_signature))
+        self._fn.sizes_known = not self._policy  # type: ignore[attr-defined]
         self._user = fn
         self._input_signature = None if input_signature is None else checked_signature(input_signature)
         self._autograph = autograph
@@ -176,6 +187,7 @@ class Function(RuntimeFunction):
                 names = ", ".join(missing)
                 raise TypeError(f"input_signature missing type constraint for {names}: TensorSpecs are still required for {names}")
         self._arity = len(parameters) - self._method if simple else -1  # with this number of positional arguments, binding is skipped
+        self._steps = Steps(self._name)
         self._described: weakref.WeakValueDictionary[Any, ConcreteFunction] = weakref.WeakValueDictionary()  # by trace
 
     def _new_shortcut(self) -> Shortcut:
@@ -187,18 +199,43 @@ class Function(RuntimeFunction):
     # ---- calls
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
+        outermost = current_builder() is None and not config.eager
         try:
-            if current_builder() is None and not config.eager:
-                if kwargs or len(args) != self._arity or self._input_signature is not None or not all(type(a) is EagerTensor for a in args):
-                    args, kwargs = self._bound(args, kwargs, instance)
-                elif not listening.recorders:
-                    args = tuple([a.buffer for a in args])  # no tape is recording: passing only the arrays is the fastest path
-            elif self._input_signature is not None:
-                args, kwargs = self._signed(*self._positional(args, kwargs, instance))
-            return dress_structure(self._fed(args, kwargs, instance))
+            if outermost and self._steps and self._key(args, kwargs, instance) in self._steps:
+                return self._stepwise(args, kwargs, instance)
+            try:
+                return self._run(args, kwargs, instance)
+            except VaryingSizeError as error:
+                if not outermost or is_from_handler(error):
+                    raise
+                self._steps.add(self._key(args, kwargs, instance), error)
+            return self._stepwise(args, kwargs, instance)
         except AdjitError as error:
             translate(error)
             raise
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
+        if current_builder() is None and not config.eager:
+            if kwargs or len(args) != self._arity or self._input_signature is not None or not all(type(a) is EagerTensor for a in args):
+                args, kwargs = self._bound(args, kwargs, instance)
+            elif not listening.recorders:
+                args = tuple([a.buffer for a in args])  # no tape is recording: passing only the arrays is the fastest path
+        elif self._input_signature is not None:
+            args, kwargs = self._signed(*self._positional(args, kwargs, instance))
+        return dress_structure(self._fed(args, kwargs, instance))
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
+        return self._taken_apart(*self._bound(args, kwargs, instance)).key
+
+    def _stepwise(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
+        """Run op by op, under the rule that variables are created once."""
+        if self._input_signature is not None:
+            args, kwargs = self._signed(*self._positional(args, kwargs, instance))
+        try:
+            with self._creation.watched(set(), is_stepwise=True):
+                return dress_structure(eager_call(bind(self._fn, instance), args, kwargs))
+        except UnboundLocalError as error:  # a compiled loop without iterations raises the same
+            raise raised_as("UnboundLocalError")(str(error)).at(raised_at(error.__traceback__)) from None
 
     def _fed(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         """Call the function with the elements of the datasets that it reads."""

@@ -10,11 +10,14 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.operand import Operand
 from adjit.ir.ops.complex import conj, real
-from adjit.tracer.surface import create, indexing, norms, padding, shapes
+from adjit.tracer.surface import create, indexing, norms, shapes
 from adjit.tracer.surface import einsum as _einsum
 from adjit.tracer.surface import linalg as _linalg
 
 from .array import eye as eye
+from .diagonals import diag as diag
+from .diagonals import diag_part as diag_part
+from .diagonals import set_diag as set_diag
 from .dtypes import as_dtype
 from .errors import InvalidShape, missing, out_of_scope
 from .listing import public_names
@@ -116,20 +119,6 @@ def adjoint(matrix: Any, name: str | None = None) -> Any:
 
 
 @public
-def diag(diagonal: Any, name: str = "diag", k: int = 0) -> Any:
-    """Matrices with the last axis on a diagonal."""
-    x = _of_rank("MatrixDiag", 1, diagonal)
-    place = create.eye(x.type.shape[-1] + abs(k), k=k, dtype=x.type.dtype)
-    rows = padding.pad(x, [(0, 0)] * (len(x.type.shape) - 1) + [(0, k) if k >= 0 else (-k, 0)])
-    return ops.reshape(rows, (*rows.type.shape, 1)) * place
-
-
-@public
-def diag_part(input: Any, name: str = "diag_part", k: int = 0) -> Any:
-    return indexing.diagonal(_of_rank("MatrixDiagPart", 2, input), k, -2, -1)
-
-
-@public
 def tensor_diag(diagonal: Any, name: str | None = None) -> Any:
     """A tensor of twice the rank: element [i, j, i, j] is element [i, j] of a matrix."""
     x = _of_rank("Diag", 1, diagonal)
@@ -154,18 +143,6 @@ def _of_rank(what: str, rank: int, given: Any) -> Any:
     if len(x.type.shape) < rank:
         raise InvalidShape(f"{what}: input must be at least {rank}-dim, received shape: {list(x.type.shape)}")
     return x
-
-
-@public
-def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0) -> Any:
-    x = _of_rank("MatrixSetDiag", 2, input)
-    if k:
-        out_of_scope("set_diag(k=...)", "use tf.where with a mask")
-    on = ops.equal(ops.iota(x.type.shape, len(x.type.shape) - 2), ops.iota(x.type.shape, len(x.type.shape) - 1))
-    d = _of_rank("MatrixSetDiag", 1, convert_to_tensor(diagonal, dtype_hint=x.dtype))
-    size, (rows, columns) = d.type.shape[-1], x.type.shape[-2:]
-    column = padding.pad(d, [(0, 0)] * (len(d.type.shape) - 1) + [(0, rows - size)])
-    return ops.where(on, ops.broadcast_to(ops.reshape(column, (*column.type.shape, 1)), (*x.type.shape[:-1], columns)), x)
 
 
 @public

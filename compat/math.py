@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.found_sizes import size_of
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import BOOL, I64, real_dtype
+from adjit.tracer.regions import is_traced
 from adjit.tracer.surface import elementwise, indexing, norms, reductions
 
 from .dtypes import as_dtype, int32, int64
@@ -263,10 +265,41 @@ def _scanned(function: Callable[..., Operand], x: Any, axis: int, exclusive: boo
 
 
 @public
-def bincount(arr: Any, weights: Any = None, minlength: int | None = None, maxlength: int | None = None, dtype: Any = int32) -> Any:
-    ids = convert_to_tensor(arr).numpy()
-    counted = np.bincount(ids.reshape(-1), None if weights is None else np.asarray(weights).reshape(-1), minlength or 0)
-    return convert_to_tensor(counted[:maxlength].astype(as_dtype(dtype).dtype if weights is None else np.asarray(weights).dtype))
+def bincount(
+    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = int32, name: str | None = None,
+    axis: int | None = None, binary_output: bool = False,
+) -> Any:  # fmt: skip
+    """How often each of the numbers 0, 1, ... occurs, or the sum of its weights: in all elements, or (`axis=-1`) in each row.
+
+    With `binary_output`, 1 for each number that occurs. Numbers from `maxlength` on are left out.
+    """
+    if axis not in (None, 0, -1):
+        raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
+    if binary_output and weights is not None:
+        raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
+    ids = convert_to_tensor(arr)
+    given = None if weights is None else convert_to_tensor(weights)
+    rows = ops.reshape(ids, (1, -1) if axis != -1 or len(ids.type.shape) < 2 else ids.type.shape)
+    kind = as_dtype(dtype).dtype if given is None else given.type.dtype
+    ops.check(ops.all(ops.greater_equal(ids, 0)), "Input arr must be non-negative!")
+    length = _bins(ids, minlength, maxlength)
+    weight = convert_to_tensor(np.ones((), kind)) if given is None else ops.reshape(given, rows.type.shape)
+    inside, row = ops.less(rows, length), ops.iota(rows.type.shape, 0)
+    empty = ops.broadcast_to(convert_to_tensor(np.zeros((), kind)), (rows.type.shape[0], length))
+    out = ops.additem(empty, (row, ops.where(inside, rows, 0)), ops.where(inside, weight, ops.mul(weight, 0)))
+    out = ops.cast(ops.greater(out, 0), kind) if binary_output else out
+    return out if axis == -1 and len(ids.type.shape) > 1 else ops.reshape(out, (length,))
+
+
+def _bins(ids: Any, minlength: Any, maxlength: Any) -> int:
+    """The number of bins, which the call has to find if the values are traced."""
+    least, most = (None if n is None else int(n) for n in (minlength, maxlength))
+    if least is not None and least == most:
+        return least
+    count = ops.add(ops.max(ids), 1) if ids.type.size else convert_to_tensor(0)
+    count = count if least is None else ops.maximum(count, least)
+    count = count if most is None else ops.minimum(count, most)
+    return size_of(count, "bincount") if is_traced(count) else int(dress(count).numpy())
 
 
 def xdivy(x: Any, y: Any, name: str | None = None) -> Any:
@@ -340,7 +373,9 @@ def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) ->
 
 
 @public
-def confusion_matrix(labels: Any, predictions: Any, num_classes: int | None = None, weights: Any = None, dtype: Any = int32) -> Any:
+def confusion_matrix(
+    labels: Any, predictions: Any, num_classes: int | None = None, weights: Any = None, dtype: Any = int32, name: str | None = None
+) -> Any:
     rows, columns = convert_to_tensor(labels), convert_to_tensor(predictions)
     if num_classes is None:
         num_classes = int(max(rows.numpy().max(), columns.numpy().max())) + 1
@@ -388,9 +423,11 @@ def _limits(dtype: Any) -> tuple[Any, Any]:
 
 
 @public
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
-    """x divided by its norm along the axis."""
-    t = floating("l2_normalize", x)
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None) -> Any:
+    """x divided by its norm along the axis; `dim` is an older name of it."""
+    if dim is not None and axis is not None:
+        raise ValueError("Cannot specify both 'axis' and 'dim'")
+    axis, t = dim if axis is None else axis, floating("l2_normalize", x)
     squared = ops.sum(_squares(t), axes_of(axis), True)
     return t * ops.cast(ops.rsqrt(ops.maximum(squared, epsilon)), t.type.dtype)
 

@@ -17,6 +17,7 @@ from adjit.ir.operand import Operand, as_operand
 from adjit.ir.types import computed
 from adjit.runtime import random as keyed
 from adjit.runtime.variable import Variable as State
+from adjit.tracer.regions import is_traced
 from adjit.tracer.surface import indexing
 
 from .dtypes import as_dtype, float32, int32, int64
@@ -133,19 +134,29 @@ def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Any
 
 
 @public
-def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = float32, name: str | None = None) -> Any:
+def stateless_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = float32, name: str | None = None, alg: Any = "auto_select"
+) -> Any:
     return _normal(_key_of(seed), shape, mean, stddev, dtype)
 
 
 @public
 def stateless_truncated_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = float32, name: str | None = None
+    shape: Any,
+    seed: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = float32,
+    name: str | None = None,
+    alg: Any = "auto_select",
 ) -> Any:
     return _truncated(_key_of(seed), shape, mean, stddev, dtype)
 
 
 @public
-def stateless_uniform(shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = float32, name: str | None = None) -> Any:
+def stateless_uniform(
+    shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = float32, name: str | None = None, alg: Any = "auto_select"
+) -> Any:
     return _uniform(_key_of(seed), shape, minval, maxval, dtype)
 
 
@@ -201,9 +212,18 @@ def _uniform(key: Operand, shape: Any, minval: Any, maxval: Any, dtype: Any) -> 
     if kind.is_integer:
         if maxval is None:
             raise ValueError("Must specify maxval for integer dtype")
+        if is_traced(minval) or is_traced(maxval):
+            return _integers(key, sizes_of(shape), *(convert_to_tensor(v, dtype_hint=kind) for v in (minval, maxval)))
         return dress(keyed.integers(key, int(minval), int(maxval), sizes_of(shape), kind.dtype))
     low, high = (convert_to_tensor(v, dtype_hint=kind) for v in (minval, 1 if maxval is None else maxval))
     return dress(keyed.uniform(key, sizes_of(shape), kind.dtype)) * (high - low) + low
+
+
+def _integers(key: Operand, shape: Any, low: Any, high: Any) -> Any:
+    """Integers between bounds that are known only at run time: remainders of 64 random bits, almost uniform, as in TensorFlow."""
+    ops.check(ops.all(ops.less(low, high)), "Need minval < maxval")
+    span = ops.maximum(ops.cast(high - low, np.dtype("u8")), 1)
+    return low + dress(ops.cast(ops.remainder(keyed.bits(key, shape, "u64"), span), low.type.dtype))
 
 
 def _categorical(key: Operand, logits: Any, samples: int, dtype: Any) -> Any:

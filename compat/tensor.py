@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.arrays import as_array
 from adjit.ir.errors import AdjitError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, as_operand, compares_itself
 from adjit.ir.ops.base import Array, Op
@@ -29,10 +28,10 @@ from adjit.tracer.pytree import flatten
 from adjit.tracer.traced import Splat, Traced, WeakSplat
 
 from .dtypes import DType, as_dtype
-from .errors import InvalidDType, NoValueError, out_of_scope, translate
+from .errors import InvalidDType, NoValueError, translate
 from .parts import part_of
 from .shape import TensorShape
-from .text import is_text
+from .values import converted
 
 
 class Tensor(ArrayMethods):
@@ -273,7 +272,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
             raise ValueError(f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {operand.dtype.name}: {operand!r}")
         return operand
     if isinstance(value, list | tuple) and holds_operand(value):
-        return packed(value, wanted)
+        return packed(value, wanted, dtype_hint)
     if wanted is None and dtype_hint is not None:
         try:
             return eager(converted(value, as_dtype(dtype_hint)))
@@ -288,63 +287,28 @@ def python_dtype(x: Operand, hint: Any) -> DType:
     if hint is None:
         return own
     wished = as_dtype(hint)
-    return wished if own == wished or (KINDS.index(own.dtype.kind) <= KINDS.index(wished.dtype.kind) and not own.is_bool) else own
-
-
-KINDS = "buifVc"  # of dtypes: Python values of a kind convert to its own and all later kinds; V is bfloat16
-
-
-def converted(value: Any, wanted: DType | None) -> Array:
-    """Convert a value that is not an operand to a new array."""
-    refuse_text(value)
-    array = as_array(value)
-    if isinstance(value, np.ndarray | np.generic) or hasattr(type(value), "__array__"):
-        return array.astype(wanted.dtype) if wanted is not None and wanted.dtype != array.dtype else array.copy()
-    if wanted is None:
-        if array.dtype.kind == "f":
-            return array.astype(float_of(value))
-        if array.dtype.kind == "c":
-            return array.astype(np.complex128)
-        return array.astype(np.int32) if array.dtype.kind in "iu" and fits_int32(array) else array.copy()
-    narrows = KINDS.index(array.dtype.kind) > KINDS.index(wanted.dtype.kind) and array.dtype.kind in "fVc"
-    if array.size and (narrows or (array.dtype.kind == "b") != (wanted.dtype.kind == "b")):
-        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {wanted.name}")
-    return wrap_checked(value, array, wanted)
-
-
-def float_of(value: Any) -> Any:
-    """The dtype of a list of floats: that of the first, if it is NumPy's, else float32."""
-    while isinstance(value, list | tuple) and value:
-        value = value[0]
-    its = value.dtype if isinstance(value, np.ndarray | np.generic) else None
-    return its if its is not None and its.kind == "f" else np.float32
-
-
-def wrap_checked(value: Any, array: Array, wanted: DType) -> Array:
-    if wanted.is_integer and array.size and not (wanted.min <= array.min() and array.max() <= wanted.max):
-        raise ValueError(f"Can't convert Python sequence with out-of-range integer to Tensor: {value!r} does not fit {wanted.name}")
-    return array.astype(wanted.dtype)
-
-
-def fits_int32(array: Array) -> bool:
-    limits = np.iinfo(np.int32)
-    return not array.size or bool(limits.min <= array.min() and array.max() <= limits.max)
-
-
-def refuse_text(value: Any) -> None:
-    """Reject text: string tensors (text.py) are constants that take no part in computations."""
-    if is_text(value):
-        out_of_scope("a tensor of strings, beyond constants that are passed and printed", "keep text in Python")
+    return wished if own.converts_to(wished) else own
 
 
 def holds_operand(value: Any) -> bool:
     return isinstance(value, Operand) or (isinstance(value, list | tuple) and any(map(holds_operand, value)))
 
 
-def packed(values: Any, wanted: DType | None) -> Any:
-    """A list of tensors (and numbers) stacked into one tensor along a new first axis."""
-    hint = wanted or first_dtype(values)
-    parts = [convert_to_tensor(v, dtype=wanted, dtype_hint=hint) for v in values]
+def packed(values: Any, wanted: DType | None, hint: Any = None) -> Any:
+    """A list of tensors (and numbers) stacked into one tensor along a new first axis, which takes the dtype of the context.
+
+    As in TensorFlow, that converts tensors in a list, and no others; here not from floats to integers, which would lose digits in silence.
+    """
+    own = first_dtype(values)
+    if wanted is None:
+        wished = None if hint is None else as_dtype(hint)
+        target = wished if wished is not None and (own is None or own.converts_to(wished)) else own
+    else:
+        target = wanted
+    parts = [convert_to_tensor(v, dtype_hint=target) for v in values]
+    if target is not None:
+        parts = [ops.cast(p, target.dtype) if as_dtype(p.type.dtype).converts_to(target) else p for p in parts]
+        parts = [convert_to_tensor(dress(p), dtype=wanted) for p in parts]
     return dress(ops.concatenate([ops.reshape(p, (1, *p.type.shape)) for p in same_dtypes("pack", parts)], 0))
 
 

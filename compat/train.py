@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -154,12 +155,26 @@ class LoadStatus:
 
 
 class CheckpointManager:
-    """Keeps the last `max_to_keep` checkpoints of a folder, and deletes older ones."""
+    """Keeps the last `max_to_keep` checkpoints of a folder, and deletes older ones, except one for every `keep_checkpoint_every_n_hours`.
 
-    def __init__(self, checkpoint: Checkpoint, directory: Any, max_to_keep: int | None, *, checkpoint_name: str = STATE) -> None:
+    With `checkpoint_interval`, `save` does nothing until `step_counter` has advanced by it. If there is no checkpoint,
+    `restore_or_initialize` calls `init_fn`.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, directory: Any, max_to_keep: int | None, keep_checkpoint_every_n_hours: float | None = None,
+        checkpoint_name: str = STATE, step_counter: Any = None, checkpoint_interval: int | None = None,
+        init_fn: Callable[[], Any] | None = None, last_checkpoint_step: int | None = None,
+    ) -> None:  # fmt: skip
         if max_to_keep is not None and max_to_keep < 1:
             raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}.")
+        if checkpoint_interval is not None and step_counter is None:
+            raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None.")
         self.checkpoint, self.directory, self.max_to_keep = checkpoint, os.fspath(directory), max_to_keep
+        self.checkpoint_interval, self._step, self._initialize = checkpoint_interval, step_counter, init_fn
+        self._hours, self._last_kept = keep_checkpoint_every_n_hours, time.time()
+        self._saved_at = last_checkpoint_step  # the step of the last checkpoint
+        self._preserved: set[str] = set()  # older ones that stay, and are no longer listed
         self._prefix = os.path.join(self.directory, "ckpt" if checkpoint_name == STATE else checkpoint_name)
 
     @property
@@ -170,21 +185,41 @@ class CheckpointManager:
     def latest_checkpoint(self) -> str | None:
         return latest_checkpoint(self.directory)
 
-    def save(self, checkpoint_number: Any = None) -> str:
-        """Save under the next number, or a given one, and delete checkpoints beyond `max_to_keep`."""
+    def save(self, checkpoint_number: Any = None, check_interval: bool = True) -> str | None:
+        """Save under the next number, or a given one, and delete checkpoints beyond `max_to_keep`; None if the interval has not passed."""
+        if self.checkpoint_interval is not None:
+            step = int(self._step)
+            if check_interval and self._saved_at is not None and step - self._saved_at < self.checkpoint_interval:
+                return None
+            self._saved_at = step
         if checkpoint_number is not None:
             self.checkpoint.save_counter.assign(int(checkpoint_number) - 1)
         path = self.checkpoint.save(self._prefix)
-        kept = self.checkpoints if self.max_to_keep is None else self.checkpoints[-self.max_to_keep :]
-        dropped = [old for old in self.checkpoints if old not in kept]
+        known = [each for each in self.checkpoints if each not in self._preserved]
+        kept = known if self.max_to_keep is None else known[-self.max_to_keep :]
+        dropped = [old for old in known if old not in kept and not self._preserves(old)]
         write_state(self.directory, kept)  # before files are deleted, so that all listed files exist
         for old in dropped:
             os.unlink(old + SUFFIX)
         return path
 
+    def _preserves(self, path: str) -> bool:
+        """Whether this checkpoint, which is about to be deleted, is the one to keep for the last hours."""
+        if self._hours is None:
+            return False
+        saved = os.path.getmtime(path + SUFFIX)
+        if saved - self._last_kept < self._hours * 3600:
+            return False
+        self._last_kept = saved
+        self._preserved.add(path)
+        return True
+
     def restore_or_initialize(self) -> str | None:
         """Restore the latest checkpoint, if there is one; returns its path."""
         latest = self.latest_checkpoint
+        if latest is None and self._initialize is not None:
+            self._initialize()
+            return None
         self.checkpoint.restore(latest)
         return latest
 

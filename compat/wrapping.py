@@ -142,6 +142,8 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
     """A shape given as a list, a tensor or a number."""
     if isinstance(shape, int):
         return (shape,)
+    if hasattr(type(shape), "made_tensor"):
+        shape = shape.made_tensor()
     if is_traced(shape):
         shape = [ops.getitem(shape, k) for k in range(shape.type.shape[0])] if shape.type.shape else [shape]
     if isinstance(shape, Operand):

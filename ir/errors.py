@@ -117,7 +117,11 @@ class SizeWanted(TraceError):
     """Raised if a trace needs a size that depends on values, and does not know which size to assume."""
 
 
-SizeWanted.__name__ = "TraceError"  # the class that users see and catch
+class VaryingSizeError(TraceError):
+    """Raised where the size of an array may differ in each run of a traced branch or loop: no program can plan memory for it."""
+
+
+SizeWanted.__name__ = VaryingSizeError.__name__ = "TraceError"  # the class that users see and catch
 
 
 class UnsupportedError(AdjitError, NotImplementedError):

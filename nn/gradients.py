@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
 
 from .module import Module
+
+if TYPE_CHECKING:
+    from .sharding import Sharding
 
 __all__ = ["clip_by_value", "clip_by_norm", "clip_by_global_norm", "global_norm", "ExponentialMovingAverage"]
 
@@ -107,3 +110,13 @@ class ExponentialMovingAverage(Module):
         finally:
             for store, value in zip(self._stores, own, strict=True):
                 Variable.of(store).assign(value)
+
+
+def clip_slices(slices: list[Operand], sharding: Sharding, clipnorm: float | None, global_clipnorm: float | None) -> list[Operand]:
+    """Clip gradients of which each rank has a slice."""
+    if clipnorm is not None:
+        return [scaled_down(g, norm, clipnorm) for g, norm in zip(slices, sharding.norms(slices), strict=True)]
+    if global_clipnorm is None:
+        return slices
+    norm = sharding.norm(slices)
+    return [scaled_down(g, norm, global_clipnorm) for g in slices]

@@ -20,7 +20,8 @@ from adjit.runtime.tape import GradientTape
 from adjit.runtime.variable import Store, Variable
 from adjit.tracer.convert import to_operand
 
-from .gradients import clip_by_global_norm, clip_by_norm, clip_by_value, scaled_down
+from .averages import MovingAverages, overwrite
+from .gradients import clip_by_global_norm, clip_by_norm, clip_by_value, clip_slices
 from .module import Module
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class Optimizer(Module):
 
     `learning_rate` is a number (in a variable: assigning it does not recompile) or a schedule. Gradients are clipped by `clipvalue`, by
     `clipnorm` (each) or by `global_clipnorm` (all together); `weight_decay` shrinks variables in addition to the gradient. With
-    `gradient_accumulation_steps` = n, every n-th call applies the mean of n gradients.
+    `gradient_accumulation_steps` = n, every n-th call applies the mean of n gradients. With `use_ema`, moving averages replace variables at
+    every `ema_overwrite_frequency`-th update, and at the end of `fit` (`finalize_variable_values`).
 
     >>> class Signs(aj.nn.optimizers.Optimizer):
     ...     def step(self, g, state, factors):  # what to subtract, and the new state; the first factor is the learning rate
@@ -56,7 +58,7 @@ class Optimizer(Module):
     def __init__(
         self, learning_rate: float | Callable[[Any], Any] = 0.001, *, clipnorm: float | None = None, clipvalue: float | None = None,
         global_clipnorm: float | None = None, weight_decay: float | None = None, gradient_accumulation_steps: int | None = None,
-        name: str | None = None,
+        use_ema: bool = False, ema_momentum: float = 0.99, ema_overwrite_frequency: int | None = None, name: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name)
         given = {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm}
@@ -70,6 +72,7 @@ class Optimizer(Module):
         self.clipnorm, self.clipvalue, self.global_clipnorm = clipnorm, clipvalue, global_clipnorm
         self.weight_decay = weight_decay
         self.accumulation = gradient_accumulation_steps
+        self.averages = MovingAverages(self.name, ema_momentum, ema_overwrite_frequency) if use_ema else None
         self.iterations = Variable(np.int64(0), trainable=False, name=f"{self.name}.iterations")
         self.schedule: Callable[[Any], Any] | None = None
         self.rate: Variable | None = None
@@ -113,11 +116,12 @@ class Optimizer(Module):
         """Create the state for these variables; called by the first `apply_gradients`."""
         if self.built:
             return
-        self.targets = [v.store for v in variables]
-        self._index = {store: i for i, store in enumerate(self.targets)}
-        if len(self._index) != len(self.targets):
+        self._index = {v.store: i for i, v in enumerate(variables)}
+        if len(self._index) != len(variables):
             raise ValueError(f"{self.name}: a variable is given twice among {', '.join(map(label, variables))}")
-        names = {**self.slots, **({"accumulated": 0.0} if self.accumulation else {})}
+        self.targets = list(self._index)
+        averaged = {} if self.averages is None else self.averages.slots(self.sharding)
+        names = {**self.slots, **({"accumulated": 0.0} if self.accumulation else {}), **averaged}
         for slot, first in names.items():
             self.state[slot] = [
                 Variable(np.full(self._state_shape(v), first, v.type.dtype), trainable=False, name=f"{label(v)}.{slot}") for v in variables
@@ -176,6 +180,11 @@ class Optimizer(Module):
         self.apply_gradients(zip(tape.gradient(value, list(variables)), variables, strict=True))
         return to_operand(value)
 
+    def finalize_variable_values(self, variables: Sequence[Variable]) -> None:
+        """Replace variables by their moving averages, if they have been updated and have some."""
+        if self.averages is not None and self.built:
+            overwrite(variables, [self.state["average"][self._position(v)] for v in variables])
+
     def _check_missing(self, pairs: Sequence[tuple[Any, Variable]]) -> None:
         missing = [label(v) for g, v in pairs if g is None]
         if missing:
@@ -211,19 +220,10 @@ class Optimizer(Module):
         if self.clipvalue is not None:
             return clip_by_value(gradients, self.clipvalue)
         if self.sharding is not None:
-            return self._clipped_slices(gradients, self.sharding)
+            return clip_slices(gradients, self.sharding, self.clipnorm, self.global_clipnorm)
         if self.clipnorm is not None:
             return clip_by_norm(gradients, self.clipnorm)
         return clip_by_global_norm(gradients, self.global_clipnorm)[0] if self.global_clipnorm is not None else gradients
-
-    def _clipped_slices(self, slices: list[Operand], sharding: Sharding) -> list[Operand]:
-        if self.clipnorm is not None:
-            limit = self.clipnorm
-            return [scaled_down(g, norm, limit) for g, norm in zip(slices, sharding.norms(slices), strict=True)]
-        if self.global_clipnorm is None:
-            return slices
-        norm, limit = sharding.norm(slices), self.global_clipnorm
-        return [scaled_down(g, norm, limit) for g in slices]
 
     def _apply(self, gradients: Sequence[Operand], variables: Sequence[Variable], places: Sequence[int]) -> None:
         rate = self.current_rate()
@@ -239,6 +239,8 @@ class Optimizer(Module):
                 self._assign(state[slot], old[slot], following)
             changed = value - change if self.sharding is None else self.sharding.whole(value - change, variable.type)
             self._assign(variable, variable.read_operand(), self._constrained(variable, changed))
+            if self.averages is not None:
+                self.averages.follow(variable, state["average"], self.iterations.read_operand())
         self._assign(self.iterations, self.iterations.read_operand(), self.iterations.read_operand() + 1)
 
     def _constrained(self, variable: Variable, value: Operand) -> Operand:

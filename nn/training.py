@@ -214,6 +214,7 @@ class Trainer:
             for callback in callbacks:
                 callback.on_epoch_end(self.epoch - 1, logs)
             history.append(self.epoch - 1, logs)  # including values that callbacks have added
+        self.optimizer.finalize_variable_values(self.model.trainable_variables)
         for callback in callbacks:
             callback.on_train_end(logs)
         return history

@@ -25,15 +25,16 @@ class Creation:
         self._complete = False  # traced to the end once: from then on no variable may be created
 
     @contextmanager
-    def watched(self, closed_over: set[Store]) -> Iterator[None]:
-        """Apply the rule while the body is traced, and add the variables that it closes over to a set."""
-        before = (scope.refusal, scope.created, scope.closed_over)
+    def watched(self, closed_over: set[Store], is_stepwise: bool = False) -> Iterator[None]:
+        """Apply the rule while the body is traced (or runs op by op), and add the variables that it closes over to a set."""
+        before = (scope.refusal, scope.created, scope.closed_over, scope.is_stepwise)
         created: list[weakref.ref[Variable]] = []
         scope.refusal, scope.created, scope.closed_over = SINGLETON if self._complete else None, created, closed_over
+        scope.is_stepwise = is_stepwise
         try:
             yield
         finally:
-            scope.refusal, scope.created, scope.closed_over = before
+            scope.refusal, scope.created, scope.closed_over, scope.is_stepwise = before
         if any(ref() is None for ref in created):  # not kept alive: the next call would create it again
             raise ValueError(SINGLETON)
         self._complete = True

@@ -59,8 +59,8 @@ class Retraces:
             self.last.clear()
             warnings.warn(
                 f"{self.name} has been compiled {STREAK} times in a row for a single call each, the last time because of {change}. "
-                "Compiling is expensive: use few shapes (pad the last batch), pass arrays instead of Python values that change, and create "
-                "the function once, outside of loops; reduce_retracing=True silences this warning.",
+                "Tracing is expensive, and so is compiling: use few shapes (pad the last batch), pass arrays instead of Python values that "
+                "change, and create the function once, outside of loops; reduce_retracing=True silences this warning.",
                 RetraceWarning,
                 stacklevel=user_level(),
             )

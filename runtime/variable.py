@@ -46,6 +46,7 @@ class Scope(threading.local):
     """Permissions and collected objects of the function being traced on this thread; set by `runtime.creation`."""
 
     refusal: str | None = None  # why no variable may be created now
+    is_stepwise = False  # whether the function runs op by op, without a trace, under the same rules
     created: list[weakref.ref[Variable]] | None = None
     closed_over: set[Store] | None = None  # stores reached other than through an argument
 
@@ -99,14 +100,15 @@ class Variable(TensorMethods, Operand):
 
     def __init__(self, initial: Any, trainable: bool = True, name: str | None = None, dtype: Any = None) -> None:
         trace = current_trace()
-        if trace is not None and scope.refusal is not None:
+        is_ruled = trace is not None or scope.is_stepwise
+        if is_ruled and scope.refusal is not None:
             raise ValueError(scope.refusal)
         value = initial() if callable(initial) and not isinstance(initial, Operand) else initial
         if isinstance(value, Value):
             value = initial_value(value, name)
         self.store = Store(owned_array(value, dtype), name, trainable, self)
         self.bound = False
-        if trace is not None and scope.created is not None:
+        if is_ruled and scope.created is not None:
             scope.created.append(weakref.ref(self))
 
     @staticmethod

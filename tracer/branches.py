@@ -25,6 +25,7 @@ from .regions import (
     blank,
     check_shapes,
     conform,
+    differ_in_shape,
     finish,
     hold,
     join,
@@ -175,10 +176,11 @@ def _build(
         kind = join(ours, theirs) if ours and theirs else None
         if kind is None:
             how = "; cast with .astype, or reshape" if ours and theirs else ": only numbers and arrays may differ"
-            is_sized = ours is not None and theirs is not None and differ_in_size(ours, theirs)
+            varies = ours is not None and theirs is not None and differ_in_shape(ours, theirs)
+            is_sized = varies and len(ours.type.shape) == len(theirs.type.shape)  # type: ignore[union-attr]
             if is_sized and regions[0].parent is not regions[0].root():
                 how += "; sizes may differ where the statement is not inside another traced one (`elif` is)"
-            wrong = mismatch(words, entry, where, (a, b), f"both branches of a traced {words.what} must give it one type{how}")
+            wrong = mismatch(words, entry, where, (a, b), f"both branches of a traced {words.what} must give it one type{how}", varies)
             if not is_sized or regions[0].parent is not regions[0].root():
                 raise wrong
             parts.append(cut_later((a, b), regions, choices, name_of(entry, where), str(wrong).partition("\n")[0]))
@@ -186,11 +188,6 @@ def _build(
         parts.append(next)
         choices.append(Choice(kind, (a, b), name_of(entry, where)))
     return lambda results: tree.unflatten([part(results) for part in parts])
-
-
-def differ_in_size(a: Kind, b: Kind) -> bool:
-    """Whether two arrays have the same dtype and rank, but different shapes."""
-    return a.type.dtype == b.type.dtype and len(a.type.shape) == len(b.type.shape) and not (a.weak or b.weak)
 
 
 def cut_later(

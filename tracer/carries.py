@@ -26,6 +26,7 @@ from .regions import (
     Wording,
     blank,
     conform,
+    differ_in_shape,
     join,
     kind_of,
     mismatch,
@@ -33,7 +34,7 @@ from .regions import (
     same_static,
 )  # fmt: skip
 from .sharing import memory_of, set_memory, split_memory
-from .trace import Trace, Traced
+from .trace import Trace, Traced, current_trace
 
 
 class Slot:
@@ -170,8 +171,12 @@ class CarriedEntry:
         if kind is None and theirs is not None and self.entry.fresh and certain:
             slot.init, kind = Literal(0, theirs.type), theirs
         if kind is None:
-            advice = "a traced loop must leave its type as it is; cast or reshape it before the loop"
-            raise mismatch(self.words, self.entry, path, (slot.init, leaf), advice)
+            advice, is_allowed = "a traced loop must leave its type as it is; cast or reshape it before the loop", False
+            trace = current_trace()
+            rules = None if trace is None else trace.root().loop_rules
+            if rules is not None and theirs is not None and differ_in_shape(slot.kind, theirs):
+                advice, is_allowed = f"a traced loop must leave its shape as it is; {rules.advice}", rules.may_vary(slot.param)
+            raise mismatch(self.words, self.entry, path, (slot.init, leaf), advice, is_allowed)
         changed, slot.kind = kind != slot.kind, kind
         return changed
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adjit.ir import ops
-from adjit.ir.errors import DTypeError, ShapeError, TraceError
+from adjit.ir.errors import DTypeError, ShapeError, TraceError, VaryingSizeError
 from adjit.ir.func import Block, Value, count
 from adjit.ir.location import Location
 from adjit.ir.operand import Literal, Operand, as_operand
@@ -90,6 +90,11 @@ def kind_of(leaf: Any) -> Kind | None:
         except DTypeError:
             return None
     return None
+
+
+def differ_in_shape(a: Kind, b: Kind) -> bool:
+    """Whether two arrays are of one dtype, and not of one shape."""
+    return a.type.dtype == b.type.dtype and a.type.shape != b.type.shape and not (a.weak or b.weak)
 
 
 def join(a: Kind, b: Kind) -> Kind | None:
@@ -182,9 +187,10 @@ def describe(value: Any) -> str:
     return text if len(text) <= 40 else f"a {type(value).__name__}"
 
 
-def mismatch(words: Wording, entry: RegionOutput, path: str, values: tuple[Any, Any], advice: str) -> TraceError:
+def mismatch(words: Wording, entry: RegionOutput, path: str, values: tuple[Any, Any], advice: str, varies: bool = False) -> TraceError:
     sides = [f"{describe(v)} {words.side(entry, i, v)}" for i, v in enumerate(values)]
-    return TraceError(f"{entry._replace(name=entry.name + path)} is {sides[0]}, but {sides[1]}; {advice}").at(user_location())
+    kind = VaryingSizeError if varies else TraceError
+    return kind(f"{entry._replace(name=entry.name + path)} is {sides[0]}, but {sides[1]}; {advice}").at(user_location())
 
 
 def name_of(entry: RegionOutput, path: str = "") -> str | None:

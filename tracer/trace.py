@@ -17,7 +17,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.active import current_builder
 from adjit.ir.builder import Builder
-from adjit.ir.errors import AdjitError, DTypeError, FoundSizeError, ShapeError, SizeWanted, TraceError
+from adjit.ir.errors import AdjitError, DTypeError, FoundSizeError, ShapeError, SizeWanted, TraceError, VaryingSizeError
 from adjit.ir.found_sizes import MESSAGE, NEVER, Unfinished
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location
@@ -52,10 +52,21 @@ class Cell(Protocol):
     def takes(self, shape: Sequence[int]) -> bool: ...
 
 
+class LoopRules(Protocol):
+    """What another frontend demands of the variables of a loop that tensors control, however it is traced."""
+
+    def controls(self, iterable: Any) -> bool: ...
+    @property
+    def advice(self) -> str: ...
+    def check(self, trace: Trace, names: Sequence[str], before: Sequence[Any], after: Sequence[Any], iterable: Any) -> None: ...
+    def may_vary(self, value: Any) -> bool: ...
+
+
 class Trace(Builder):
     """A builder with user context: where each op was written, the name of its result, and which variables and arrays it uses."""
 
     value_class: type[Traced] = Traced  # other frontends use a subclass
+    loop_rules: LoopRules | None = None
     python_prints = False  # whether Python's `print` prints while tracing, as in TensorFlow, rather than in every run
 
     def __init__(self, name: str = "", parent: Trace | None = None) -> None:
@@ -240,7 +251,7 @@ class Trace(Builder):
 
     def found_size(self, count: Operand, otherwise: str) -> int:
         if self is not self.root():
-            raise TraceError(f"{otherwise}; in a traced branch or loop it may differ each time").at(user_location())
+            raise VaryingSizeError(f"{otherwise}; in a traced branch or loop it may differ each time").at(user_location())
         if self.sizes is None:
             raise SizeWanted(otherwise).at(user_location())
         if id(count) not in self.found:

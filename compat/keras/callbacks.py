@@ -127,7 +127,11 @@ class Callback:
 class LambdaCallback(Callback):
     """Calls functions instead of overridden methods."""
 
-    def __init__(self, **functions: Any) -> None:
+    def __init__(
+        self, on_epoch_begin: Any = None, on_epoch_end: Any = None, on_train_begin: Any = None, on_train_end: Any = None,
+        on_train_batch_begin: Any = None, on_train_batch_end: Any = None, **others: Any,
+    ) -> None:  # fmt: skip
+        functions = {name: value for name, value in locals().items() if name.startswith("on_")} | others
         for name, function in functions.items():
             if not hasattr(Callback, name):
                 raise TypeError(f"LambdaCallback has no {name!r}")

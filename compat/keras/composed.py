@@ -131,4 +131,8 @@ def _merging(layer: type[Any], name: str) -> Callable[..., Any]:
 add, subtract = _merging(layers.Add, "add"), _merging(layers.Subtract, "subtract")
 multiply, average = _merging(layers.Multiply, "multiply"), _merging(layers.Average, "average")
 maximum, minimum = _merging(layers.Maximum, "maximum"), _merging(layers.Minimum, "minimum")
-concatenate = _merging(layers.Concatenate, "concatenate")
+
+
+def concatenate(inputs: Any, axis: int = -1, **kwargs: Any) -> Any:
+    """`Concatenate(axis)(inputs)`: the inputs concatenated along an axis."""
+    return layers.Concatenate(axis=axis, **kwargs)(inputs)

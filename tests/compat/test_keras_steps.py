@@ -225,3 +225,43 @@ def test_weights_of_examples_reach_every_kind_of_loss(loss: str) -> None:
     model.compile(keras.optimizers.SGD(0.0), ["mse", "mae"] if loss == "several" else kinds[loss])
     found = model.fit(x, [y, y] if loss == "several" else y, sample_weight=weights, batch_size=4, verbose=0).history["loss"]
     assert found == pytest.approx([(9.0 + 3.0 * (loss == "several")) * weights.mean()])
+
+
+# options of SGD(0.1, use_ema=True, ema_momentum=0.8): a weight after each of five calls, and after two epochs of two batches, in Keras 3.15
+AVERAGED = [
+    ({}, [0.728099, 0.921172, 1.084588, 1.222897, 1.339951, 1.345212]),
+    ({"ema_overwrite_frequency": 3}, [0.728099, 0.921172, 0.830289, 1.007663, 1.15779, 1.146887]),
+    ({"gradient_accumulation_steps": 2}, [0.5, 0.728099, 0.728099, 0.921172, 0.921172, 1.018967]),
+]
+
+
+@pytest.mark.parametrize(("options", "weights"), AVERAGED)
+def test_moving_averages_of_weights(options: dict[str, Any], weights: list[float]) -> None:
+    x = np.linspace(-1, 1, 12).reshape(6, 2).astype("f4")
+    y = (x @ [[1.0], [2.0]]).astype("f4")
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1)])
+    model.set_weights([np.array([[0.5], [-0.5]], "f4"), np.zeros(1, "f4")])
+    model.compile(keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.8, **options), "mse")
+    found = []
+    for _ in range(5):
+        model.train_on_batch(x, y)
+        found.append(model.get_weights()[0][0, 0])
+    model.fit(x, y, batch_size=3, epochs=2, shuffle=False, verbose=0)
+    assert [*found, model.get_weights()[0][0, 0]] == pytest.approx(weights, abs=2e-6)
+
+
+@pytest.mark.parametrize("options", [{"ema_momentum": 1.5}, {"ema_overwrite_frequency": 0}])
+def test_options_of_moving_averages_are_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(options))} is a"):
+        keras.optimizers.Adam(use_ema=True, **options)
+
+
+def test_lambda_callback_by_position() -> None:
+    seen = []
+    callback = keras.callbacks.LambdaCallback(
+        lambda epoch, logs: seen.append(("begin", epoch)), lambda epoch, logs: seen.append(("end", epoch))
+    )
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(X, Y, epochs=2, verbose=0, callbacks=[callback])
+    assert seen == [("begin", 0), ("end", 0), ("begin", 1), ("end", 1)]

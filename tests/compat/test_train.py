@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,34 @@ def test_manager(tmp_path: Path) -> None:
 # ---- layers
 
 
+def test_manager_with_an_interval(tmp_path: Path) -> None:
+    net, step, started = Net(), tf.Variable(0), []
+    manager = tf.train.CheckpointManager(
+        tf.train.Checkpoint(net=net), tmp_path, 2, step_counter=step, checkpoint_interval=5, init_fn=lambda: started.append(True)
+    )
+    assert manager.restore_or_initialize() is None
+    assert started == [True]
+    saved = []
+    for k in range(12):
+        step.assign(k)
+        saved.append(manager.save() is not None)
+    assert [k for k, done in enumerate(saved) if done] == [0, 5, 10]
+    assert manager.save() is None
+    assert manager.save(check_interval=False) is not None
+    with pytest.raises(ValueError, match="`step_counter` should be passed"):
+        tf.train.CheckpointManager(tf.train.Checkpoint(net=net), tmp_path, 2, checkpoint_interval=5)
+
+
+def test_manager_keeps_one_for_some_hours(tmp_path: Path) -> None:
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(net=Net()), tmp_path, 1, keep_checkpoint_every_n_hours=2)
+    paths = []
+    for hours in range(6):
+        paths.append(manager.save())
+        os.utime(f"{paths[-1]}.safetensors", (time.time() + 3600 * hours,) * 2)
+    assert [Path(f"{path}.safetensors").exists() for path in paths] == [False, False, True, False, True, True]
+    assert manager.checkpoints == paths[-1:]
+
+
 def test_normalization() -> None:
     x = np.random.default_rng(0).normal(3.0, 2.0, (50, 2)).astype("f4")
     layer = tf.keras.layers.Normalization()
@@ -127,6 +157,8 @@ def test_prelu_and_separable() -> None:
 
 
 def test_merging_functions() -> None:
+    x, y = tf.ones((2, 3)), tf.zeros((2, 3))
+    assert tf.keras.layers.concatenate([x, y], 0).shape == (4, 3)
     a, b = tf.keras.Input([2]), tf.keras.Input([2])
     layers = tf.keras.layers
     model = tf.keras.Model([a, b], [layers.concatenate([a, b]), layers.add([a, b]), layers.multiply([a, b]), layers.maximum([a, b])])

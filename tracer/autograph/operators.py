@@ -12,7 +12,7 @@ from typing import Any
 
 from adjit.ir import ops
 from adjit.ir.errors import TraceError
-from adjit.ir.operand import as_index, as_operand
+from adjit.ir.operand import Operand, as_index, as_operand
 from adjit.ir.sizes import is_symbolic
 
 from ..frames import user_location
@@ -74,15 +74,25 @@ def while_stmt(
 ) -> None:  # fmt: skip
     loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional, aliases, inner)
 
+    by_tensor = False  # whether the condition is an array, known or not, rather than a Python value
+
     def go_on() -> Any:
+        nonlocal by_tensor
         stopped = loop.stopped()
-        return expressions.truth(test() if stopped is False else expressions.and_(expressions.not_(stopped), test))
+        if stopped is not False:
+            return expressions.truth(expressions.and_(expressions.not_(stopped), test))
+        holds = test()
+        by_tensor = isinstance(holds, Operand)
+        return expressions.truth(holds)
 
     trace = current_trace()
     if trace is None:
         while go_on():
             body()
         return
+    plain, rules = body, trace.root().loop_rules
+    if rules is not None:
+        body = lambda: loop.checked(rules, None, plain) if by_tensor else plain()  # noqa: E731
 
     def build(certain: bool) -> None:
         def holds(values: list[Any]) -> Any:
@@ -90,7 +100,7 @@ def while_stmt(
             with expressions.pure((test,)):
                 return go_on()
 
-        loop.emit("`while`", certain, "none", lambda whole: emit_while(trace, whole, holds), lambda _: body())
+        loop.emit("`while`", certain, "none", lambda whole: emit_while(trace, whole, holds), lambda _: plain())
 
     start, first = Attempt(trace), Snapshot(loop.every, (body, test))
     roll = roll and first.reversible
@@ -127,18 +137,21 @@ def for_stmt(
 ) -> None:  # fmt: skip
     trace = current_trace()
     loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional, aliases, inner)
+    plain, rules = body, None if trace is None else trace.root().loop_rules
+    if rules is not None and rules.controls(iterable):
+        body = lambda item: loop.checked(rules, iterable, partial(plain, item))  # noqa: E731
     shared = held and isinstance(iterable, Stream)  # others may continue with it, after a `break`
     items = None if shared else as_items(iterable, trace is not None)
     if items is None or trace is None:
         _for_each(loop, iterable, body, held and isinstance(iterable, Iterator))
         return
     if not isinstance(items.length, int) or is_symbolic(items.length):
-        _rolled(trace, loop, items, body)
+        _rolled(trace, loop, items, plain)
         return
     if items.length == 0:
         return
     if items.rolled:
-        _rolled(trace, loop, items, body)
+        _rolled(trace, loop, items, plain)
         return
     if not roll or items.length == 1:
         _for_each(loop, items, body)
@@ -147,7 +160,7 @@ def for_stmt(
     if not before.reversible:
         _for_each(loop, items, body)
         return
-    build = lambda: _rolled(trace, loop, items, body)  # noqa: E731 - one name for what is tried twice
+    build = lambda: _rolled(trace, loop, items, plain)  # noqa: E731 - one name for what is tried twice
     if items.length > UNROLL:
         if not loop.attempt(build, start, before):
             _for_each(loop, items, body)

@@ -15,7 +15,7 @@ from ..loops import LoopTrace
 from ..pytree import flatten
 from ..regions import UNDEFINED, Attempt, RegionOutput, Wording
 from ..sharing import doubles
-from ..trace import Trace, current_trace
+from ..trace import LoopRules, Trace, current_trace
 from . import expressions
 from .heap import MutableObject, Named
 from .places import not_followed
@@ -72,7 +72,10 @@ class TracedBranches:
             self.watch.heap.restore()
             raise
         self.left.append(self.watch.look())
-        return [self.left[-1].values[i] for i in self.read]
+        values = self.left[-1].values
+        for i in self.read:
+            values[i] = as_value(values[i], self.before[i])
+        return [values[i] for i in self.read]
 
     def finish(self, values: Sequence[Any]) -> None:
         """Set the variables and objects to their values after the statement."""
@@ -137,6 +140,16 @@ class LoopState:
         """Return the flag set by `break` and `return`."""
         return self.flag.read()[0] if self.flag else False
 
+    def checked(self, rules: LoopRules, iterable: Any, body: Callable[[], None]) -> None:
+        """Run an iteration while tracing, and check what it leaves in the variables."""
+        before = self.state.read()
+        body()
+        kept = [i for i, e in enumerate(self.entries) if not e.optional]
+        after = self.state.read()
+        trace = current_trace()
+        assert trace is not None
+        rules.check(trace, [self.entries[i].name for i in kept], [before[i] for i in kept], [after[i] for i in kept], iterable)
+
     def words(self, what: str) -> Wording:
         return Wording(what, ("before the loop", "after an iteration"), lambda name, side: assigned_line(self.body, name) if side else None)
 
@@ -191,7 +204,8 @@ class TracedLoop:
         self.shared = loop.shared(self.values)
         self.shared_ids = shared_containers([None if i in self.shared else value for i, value in enumerate(self.values)])
         self.parted: set[tuple[int, int]] = set()
-        self.start = [own(value) if isinstance(value, list | dict | deque | TracedList) else value for value in self.values]
+        read = [value if e.fresh else as_value(value) for e, value in zip(loop.entries, self.values, strict=True)]
+        self.start = [own(value) if isinstance(value, list | dict | deque | TracedList) else value for value in read]
         self.given: list[Any] = []
         self.shared_parts: list[SharedContainers | None] = []
         self.left: list[Any] = []
@@ -221,7 +235,7 @@ class TracedLoop:
             if found is not None and found.changed():
                 raise not_followed(loop.entries[i].name, self.values[i])
         self.touched |= {i for i, obj in enumerate(held) if obj is not None and obj.changed()}
-        self.given, self.left = given, self.watch.look().values
+        self.given, self.left = given, list(map(as_value, self.watch.look().values, given))
         return self.passed_on(values)
 
     def passed_on(self, values: list[Any]) -> list[Any]:
@@ -309,6 +323,11 @@ class SharedContainers:
 
     def changed(self) -> bool:
         return any(obj.changed() for obj in self.tracked) or any(at(holder, key) is not item for holder, key, item in self.places)
+
+
+def as_value(x: Any, before: Any = UNDEFINED) -> Any:
+    """What a variable holds after a branch or an iteration, as a value that it can leave: a range of another frontend becomes a tensor."""
+    return x if x is before or not hasattr(type(x), "made_tensor") else x.made_tensor()
 
 
 def at(holder: Any, key: Any) -> Any:

@@ -18,6 +18,7 @@ from .records import NamedTuple
 
 if TYPE_CHECKING:
     from .func import Value
+    from .operand import Operand
 
 ALIGNMENT = 64  # bytes: the alignment of every buffer in the arena
 STACK_BYTES = 24  # the handle of a stack: data, count, capacity
@@ -54,6 +55,10 @@ class Place:
 class BufferView(NamedTuple):
     root: Value
     layout: Layout
+
+    def is_whole(self, value: Operand) -> bool:
+        """Whether the value is the whole buffer, with its elements in row-major order."""
+        return self.root.type.size == value.type.size and self.layout == Layout.contiguous(value.type.shape)
 
 
 @dataclass(eq=False, repr=False)

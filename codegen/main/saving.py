@@ -94,6 +94,11 @@ def push(module: Module, stack: Operand) -> str:
 
 
 def slot(module: Module, value: Operand) -> Place | None:
-    """The place of a value that is made directly on the stack that saves it."""
-    place = module.place(value)
-    return place if place is not None and place.kind == "slot" else None
+    """The place of a value that is made directly on the stack that saves it.
+
+    Views of it that are transposed, or parts, are copied to stacks of their own.
+    """
+    window, place = module.plan.windows.get(id(value)), module.place(value)
+    if window is None or place is None or place.kind != "slot":
+        return None
+    return place if window.is_whole(value) else None

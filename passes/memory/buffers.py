@@ -237,7 +237,7 @@ class _Placer:
         """Whether the value is the whole result of one plain statement, so that it can be computed elsewhere."""
         maker = self.makers[id(window.root)]
         plain = maker.op.is_nest or not (maker.blocks or maker.op.is_constant)
-        return plain and window.root.type.size == value.type.size and window.layout == Layout.contiguous(value.type.shape)
+        return plain and window.is_whole(value)
 
     def settle(self) -> None:
         """Find last uses, including reads in the next iteration of loops; then carries and branches that can share buffers."""

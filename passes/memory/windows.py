@@ -274,7 +274,7 @@ def run_length(stmt: Stmt, axis: int) -> int:
 def covers(window: BufferView, value: Operand) -> bool:
     """Whether the value occupies its whole buffer, in order."""
     root = window.root.type
-    return root.dtype == value.type.dtype and root.size == value.type.size and window.layout == Layout.contiguous(value.type.shape)
+    return root.dtype == value.type.dtype and window.is_whole(value)
 
 
 def fits_registers(stmt: Stmt) -> bool:

@@ -86,15 +86,17 @@ class _Verifier:
         for stmt in block.stmts:
             self.stmt = stmt
             for arg in stmt.args:
-                self.use(arg)
+                if id(arg) not in self.visible:
+                    self.use(arg)
             if stmt.phase not in ("forward", "backward"):
                 self.fail(f"its phase is {stmt.phase!r}, neither forward nor backward")
-            if isinstance(stmt.op, Region):
+            is_region = isinstance(stmt.op, Region)
+            if is_region:
                 self.region(stmt)
             else:
                 self.types(stmt)
             for result in stmt.results:
-                self.define(result, inferred=not isinstance(stmt.op, Region))
+                self.define(result, inferred=not is_region)
                 self.made[id(result)] = stmt
         self.stmt = around
         for result in (*block.results, *block.saving):
@@ -159,13 +161,14 @@ class _Verifier:
         """A value becomes visible; the types that an op infers have been checked already."""
         if not isinstance(value, Value):
             self.fail(f"{value!r} is not a value, and cannot be defined")
-        if id(value) in self.defined:
+        key = id(value)
+        if key in self.defined:
             self.fail(f"{self.name(value)} is defined twice")
         if not inferred:
             self.exists(value)
-        self.defined.add(id(value))
-        self.visible.add(id(value))
-        self.order.append(id(value))
+        self.defined.add(key)
+        self.visible.add(key)
+        self.order.append(key)
 
     def exists(self, value: Operand) -> None:
         """Native code can allocate what has this type."""

@@ -141,15 +141,15 @@ class Module:
         self.declares |= text.declares
         main = self.main([*self.sizes([*entry, *text.lines]), *entry, *text.slots, *text.lines])
         runtime = []
-        if self.uses_runtime or self.handles:
-            runtime.append(stacks.runtime(target))
-            self.declares |= stacks.declarations(target)
         if self.probes is not None:
             runtime.append(self.probes.runtime())
             self.declares.add(signals.CLOCK_DECLARATION)
         if self.handles:
             release = "\n".join(self.shrinking(0, 0))
             main += f"define void @{stacks.RELEASE}(ptr %arena) nounwind {{\nentry:\n{release}\nret void\n}}\n"
+        if self.uses_runtime or self.handles:
+            runtime.append(stacks.runtime(target, "\n".join([*self.registers, main, *runtime])))
+            self.declares |= stacks.declarations(target)
         constants = [*self.constants, *([self.context.literals.definition()] if self.context.literals is not None else [])]
         self.parts.finish("\n".join([*constants, *runtime, *self.registers, main]), self.declares, only_calls=not self.uses_runtime)
 

@@ -8,6 +8,8 @@ and those that exceed a limit for all stacks together. `adjit_release` frees all
 
 from __future__ import annotations
 
+import re
+
 from adjit.ir.target import Target
 from adjit.ir.types import I64, TensorType
 
@@ -144,6 +146,9 @@ none:
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
+DEFINITION = re.compile(r"^define [^@]*@(\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
+NAME = re.compile(r"@(adjit_\w+)")
+
 # to[k] += from[k], elementwise
 ADD = """
 define internal void @adjit_add_{type}(ptr %to, ptr %from, i64 %size) nounwind noinline {{
@@ -173,9 +178,17 @@ done:
 """
 
 
-def runtime(target: Target) -> str:
+def runtime(target: Target, text: str) -> str:
+    """The routines that a module calls, and those that they call: LLVM would compile the others too."""
     interrupts = signals.loops_ir(target.triple) if target.hosted else ""
-    return RUNTIME + interrupts + "".join(ADD.format(type=type) for type in ("float", "double"))
+    whole = RUNTIME + interrupts + "".join(ADD.format(type=type) for type in ("float", "double"))
+    routines = {found[1]: found[0] for found in DEFINITION.finditer(whole)}
+    wanted, unread = set[str](), [text]
+    while unread:
+        new = set(NAME.findall(unread.pop())) & (routines.keys() - wanted)
+        wanted |= new
+        unread += [routines[name] for name in new]
+    return DEFINITION.sub(lambda found: found[0] if found[1] in wanted else "", whole)
 
 
 def declarations(target: Target) -> set[str]:

@@ -11,7 +11,9 @@ import linecache
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import count
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -113,13 +115,8 @@ class Program:
 
     def functions(self, namespace: Mapping[str, Any], drawing: bool = False) -> dict[str, Callable[..., Any]]:
         """`program` and `loss`, with these globals. The source is where tracebacks and AutoGraph look for it."""
-        source, name = self.source(drawing), f"<program {self.seed}.{next(_files)}>"
-        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-        if len(linecache.cache) > 4000:
-            for old in [key for key in linecache.cache if key.startswith("<program ")][:-50]:
-                del linecache.cache[old]
         names: dict[str, Any] = {"__name__": "random_program", **namespace}
-        exec(compile(source, name, "exec"), names)
+        exec(compiled(self.source(drawing), self.seed), names)
         return {key: names[key] for key in ("program", "loss")}
 
     def __str__(self) -> str:
@@ -129,6 +126,17 @@ class Program:
 
     def without(self, **changes: Any) -> Program:
         return replace(self, **changes)
+
+
+@lru_cache(maxsize=50)
+def compiled(source: str, seed: int) -> CodeType:
+    """The code of a program, with its source where tracebacks look for it. AutoGraph rewrites functions of the same code only once."""
+    name = f"<program {seed}.{next(_files)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    if len(linecache.cache) > 4000:
+        for old in [key for key in linecache.cache if key.startswith("<program ")][:-100]:
+            del linecache.cache[old]
+    return compile(source, name, "exec")
 
 
 def described(value: Any) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -23,14 +24,28 @@ def starts(count: int) -> range:
 
 def run_programs(start: int, count: int, program_of: Callable[[int], Program], again: str) -> None:
     """Check one share of `count` programs. `again` is the setting, and the test, that run a single one."""
-    for seed in range(start, min(start + SHARE, FIRST + count)):
-        program = program_of(seed)
-        try:
-            check(program)
-        except Mismatch as error:
-            small, shown = smallest(program, error)
-            pytest.fail(f"ADJIT_PROGRAMS_SEED={seed} {again}\n{small}\n{shown}", pytrace=False)
-    gc.collect()  # native code of dropped functions weighs more than the few objects that Python counts
+    with collected():
+        for seed in range(start, min(start + SHARE, FIRST + count)):
+            program = program_of(seed)
+            try:
+                check(program)
+            except Mismatch as error:
+                small, shown = smallest(program, error)
+                pytest.fail(f"ADJIT_PROGRAMS_SEED={seed} {again}\n{small}\n{shown}", pytrace=False)
+
+
+@contextmanager
+def collected() -> Iterator[None]:
+    """Collect what the block leaves: native code of dropped functions weighs more than the few objects that Python counts.
+
+    All that was there before is left alone, since looking at it takes as long as some of the checks.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.unfreeze()
 
 
 def smallest(program: Program, error: Mismatch) -> tuple[Program, Mismatch]:

@@ -21,8 +21,7 @@ from adjit.ir.func import Block, Func
 from adjit.ir.ops.arithmetic import Add, Sub
 from adjit.ir.ops.elementary import Tanh
 from adjit.passes.pipeline import OPTIMIZE
-from tests.programs import check as checks
-from tests.programs.check import NEEDED, OPTIONAL, Mismatch, check, without
+from tests.programs.check import NEEDED, OPTIONAL, Mismatch, Stages, check
 from tests.programs.draw import Draw, make_program
 from tests.programs.grammar import RULES, program_of
 from tests.programs.grammar_derivatives import by_tapes, mapped
@@ -164,7 +163,8 @@ def test_every_pass_is_off_in_turn() -> None:
 def test_a_pass_that_changes_the_program_is_off_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most programs are the same without most passes."""
     off: list[str] = []
-    monkeypatch.setattr(checks, "without", lambda name: off.append(name) or without(name))
+    without = Stages.without
+    monkeypatch.setattr(Stages, "without", lambda stages, name: off.append(name) or without(stages, name))
     idle = OPTIONAL.index("fuse_attention")  # nothing for it in this program
     for turn in range(4):
         check(PROGRAM.without(seed=turn * len(OPTIONAL) + idle))

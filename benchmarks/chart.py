@@ -2,7 +2,7 @@
 
     python benchmarks/chart.py        # writes docs/images/benchmarks.svg
 
-A test holds the picture to the table. It adapts to dark pages, and needs no fonts of its own.
+A test compares the picture with the table. It adapts to dark pages, and embeds no fonts.
 """
 
 from __future__ import annotations

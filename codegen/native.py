@@ -226,7 +226,7 @@ def _restore(*exception: int) -> None:
 
 
 def pooled_from(types: Sequence[TensorType]) -> int:
-    """The size in bytes from which results come from buffers that are used again once nobody holds them.
+    """The size in bytes from which results use buffers that are reused once they have no other references.
 
     Fresh memory costs a page fault every few kilobytes.
     """

@@ -24,7 +24,7 @@ ACCUMULATORS = 12  # hides the latency of two pipelines; fits in sixteen registe
 TURNS = 20_000
 TRIAD_FLOATS = 8 << 20  # an array of 32 MB
 CHUNKS = 8  # per thread
-ATTEMPTS = 25, 6  # the fastest counts: a disturbed run says nothing about the machine
+ATTEMPTS = 25, 6  # the fastest counts: a disturbed run does not measure the machine
 
 
 class Peaks(NamedTuple):

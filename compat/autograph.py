@@ -16,7 +16,7 @@ from .loop_rules import set_loop_options
 
 
 def to_code(entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: Any = None) -> str:
-    """The source of the function as it is traced, with control flow as calls."""
+    """The source that is traced for the function, with control flow as calls."""
     return _to_code(getattr(entity, "python_function", entity))
 
 

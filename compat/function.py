@@ -370,7 +370,7 @@ def function(
 ) -> Any:  # fmt: skip
     """Compile a Python function: `@tf.function`, `@tf.function(input_signature=[...])` or `tf.function(f)`.
 
-    Everything is compiled to native code, whatever `jit_compile` says. An unknown dimension of a signature is compiled for all sizes, where
+    Everything is compiled to native code; `jit_compile` has no effect. An unknown dimension of a signature is compiled for all sizes, where
     that is possible (docs/dynamic.md); with `reduce_retracing`, so are dimensions in which calls differ.
     """
 

@@ -244,7 +244,7 @@ def dress_structure(structure: Any) -> Any:
 
 
 def tracing() -> bool:
-    from adjit.tracer.trace import current_trace  # noqa: PLC0415 - the trace knows traced values, which are dressed here
+    from adjit.tracer.trace import current_trace  # noqa: PLC0415 - the trace depends on traced values, which are dressed here
 
     return current_trace() is not None
 

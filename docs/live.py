@@ -1,6 +1,6 @@
-"""The live pages of the site, made when it is built (a hook of MkDocs): an explorer page, and a network that is trained in the browser.
+"""The live pages of the site, generated when it is built (a hook of MkDocs): an explorer page, and a network trained in the browser.
 
-Both are what adjit writes for the programs in `examples/`, unchanged.
+Both are written by adjit for the programs in `examples/`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COMMANDS = {  # page: how it is written into the folder
 
 
 def pages() -> dict[str, str]:
-    """Run the examples in processes of their own, and return the pages by their path on the site."""
+    """Run the examples in separate processes, and return the pages by their path on the site."""
     with tempfile.TemporaryDirectory() as folder:
         for command in COMMANDS.values():
             words = [sys.executable, *(word.format(folder=folder) for word in command)]

@@ -69,7 +69,7 @@ def effects_of(op: Op) -> Effects:
 def cannot_repeat(op: Op) -> UnsupportedError:
     """The error for a derivative that would have to compute the results of an ordered op a second time."""
     return UnsupportedError(
-        f"{op.name}: a derivative would have to repeat it; use it outside of `checkpoint`, and take the derivative inside of the compiled "
+        f"{op.name}: a derivative would have to repeat it; use it outside of `checkpoint`, and take the derivative inside the compiled "
         "function"
     )
 

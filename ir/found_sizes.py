@@ -53,7 +53,7 @@ def shape_of(shape: Any, what: str) -> Shape:
 
 
 def sizes_in(shape: Any, what: str) -> list[Any]:
-    """The parts of a shape, with sizes in the place of traced integers."""
+    """The parts of a shape, with sizes instead of traced integers."""
     is_one = isinstance(shape, Value) and not shape.type.shape
     items = shape if isinstance(shape, Iterable) and not is_one else (shape,)
     return [size_of(n, what) if isinstance(n, Value) else n for n in items]

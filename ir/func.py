@@ -203,6 +203,6 @@ class Func:
         return Func(**{**{slot: getattr(self, slot) for slot in self.__slots__}, **changes})
 
     def __str__(self) -> str:
-        from .printer import print_func  # noqa: PLC0415 - the printer knows the IR; the IR only offers str()
+        from .printer import print_func  # noqa: PLC0415 - the printer depends on the IR; the IR only provides str()
 
         return print_func(self)

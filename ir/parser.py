@@ -253,7 +253,7 @@ class _Parser:
         return CustomGradient.of(*parts, pull, push)
 
     def closed_region(self) -> Block:
-        """A block that reads only its parameters. A parameter with the name of an outer value stands for that value."""
+        """A block that reads only its parameters. A parameter with the name of an outer value represents that value."""
         self.scan.expect("(")
         params = self.listed(")", self.binder)
         for param in params:

@@ -410,7 +410,7 @@ def at_least(a: int, b: int) -> bool:
 
 
 def maximum(a: int, b: int) -> int:
-    """The larger one. `max` asks whether one is larger, which may depend on the sizes where this does not."""
+    """Return the larger one. Python's `max` compares them, and the result may depend on the sizes; this one does not."""
     return a if at_least(a, b) else b if at_least(b, a) else max(a, b)
 
 

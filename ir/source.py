@@ -295,7 +295,7 @@ class Writer(Regions):
         return filled(x) if isinstance(x, Literal) and x.type.shape else self.array(x)
 
     def elements(self, *args: Operand) -> list[ast.expr]:
-        """The operands of an elementwise op: NumPy broadcasts them, and knows the dtype of Python numbers from the others."""
+        """The operands of an elementwise op: NumPy broadcasts them, and Python numbers take their dtype from the others."""
         shape = args[0].type.shape
         codes = [self.code(x) for x in args]
         out = []
@@ -350,7 +350,7 @@ class Writer(Regions):
     # ---- what ops write
 
     def __call__(self, template: str, *nodes: ast.expr) -> ast.expr:
-        """An expression: `{}` in the template stands for the nodes, in order."""
+        """An expression: each `{}` in the template is replaced by a node, in order."""
         self.module.used |= names_in(template, len(nodes))
         return fill(template, *nodes)
 

@@ -1,8 +1,8 @@
 """Tracebacks that end at the user's line.
 
-An error passes through many functions of adjit on its way to the user, who can do nothing about them. Public entry points (calls of
-compiled functions, transforms, tapes, operators) are boundaries: they remove adjit's frames, and those of libraries that adjit called, from
-what passes through them. `config.full_tracebacks` shows everything. Errors that look like bugs of adjit keep all frames.
+An error passes through many functions of adjit before it reaches the user's code; their frames are of no use to users. Public entry points
+(calls of compiled functions, transforms, tapes, operators) are boundaries: they remove adjit's frames, and those of libraries that adjit
+called, from what passes through them. `config.full_tracebacks` shows everything. Errors that look like bugs of adjit keep all frames.
 
 A boundary leaves no frame of its own either: a bare `raise` continues with the traceback that the exception has by then.
 """

@@ -47,7 +47,7 @@ SUPPORTED = ", ".join(str(dtype) for dtype in DTYPE_NAMES)
 
 
 def as_dtype(spec: Any) -> DType:
-    """The supported dtype that `spec` (a name or type that NumPy knows, or else one of adjit's names) denotes.
+    """The supported dtype that `spec` (a name or type that NumPy supports, or one of adjit's names) denotes.
 
     NumPy counts bytes, the text of the IR counts bits: if both define a name, NumPy's meaning applies.
 

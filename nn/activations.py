@@ -191,14 +191,14 @@ def get_activation(what: str | Callable[..., Any] | None, layer: str = "") -> Ca
     >>> aj.nn.activations.get_activation("relu")(np.array([-1.0, 2.0]))
     Tensor([0., 2.], f64[2])
     """
-    asked = f"{layer}: " if layer else ""
+    where = f"{layer}: " if layer else ""
     if what is None:
         return linear
     if isinstance(what, str):
         if what not in NAMED:
             near = "".join(f"did you mean {name!r}? " for name in get_close_matches(what, NAMED, 1))
-            raise ValueError(f"{asked}there is no activation {what!r}; {near}choose one of {', '.join(sorted(NAMED))}")
+            raise ValueError(f"{where}there is no activation {what!r}; {near}choose one of {', '.join(sorted(NAMED))}")
         return NAMED[what]
     if not callable(what):
-        raise TypeError(f"{asked}an activation is a name or a function, not {what!r}")
+        raise TypeError(f"{where}an activation is a name or a function, not {what!r}")
     return handed_over(what)

@@ -202,7 +202,7 @@ class Optimizer(Module):
         return out.astype(variable.type.dtype)
 
     def _accumulated(self, gradients: list[Operand], places: Sequence[int]) -> list[Operand]:
-        """Mean gradients since the last update; `_ready` says whether this call applies them."""
+        """Mean gradients since the last update; `_ready`: whether this call applies them."""
         assert self.accumulation is not None
         calls = self.calls.read_operand() + 1
         ready = ops.equal(calls, self.accumulation)

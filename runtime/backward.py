@@ -1,7 +1,7 @@
 """Backward programs of eager tapes, cached by the structure of the recorded ops.
 
 Pulling derivatives back op by op takes some twenty microseconds an op: rules compute with tensors, and most of the time is spent deciding
-which NumPy functions to call. Tapes in a loop record the same structure again and again (see `log.py`), and the decisions are always the
+which NumPy functions to call. Tapes in a loop record the same structure repeatedly (see `log.py`), and the decisions are always the
 same. So once a structure has been seen `OFTEN` times, the rules run on values of the IR instead, by the adjoint pass; the result is
 simplified and written as a Python function that calls NumPy on the arrays of the tape (`ir.source`). From then on a gradient is a call
 of that function. It calls the same functions of NumPy in the same order as the rules do on tensors, and gives the same bits.

@@ -136,7 +136,7 @@ class Convention:
         """Return the table by which the native entry makes this call, or None if it cannot.
 
         `arguments` holds the nodes of each argument; `classes` are those of tensors, and of the weakly typed ones
-        that stand for Python numbers; `guards` are conditions on the sizes.
+        that represent Python numbers; `guards` are conditions on the sizes.
         """
         from adjit.codegen.entry.route import ARRAY, MAX_BUFFERS, Route, VariableSlot, varies  # noqa: PLC0415 - LLVM is loaded by now
         from adjit.codegen.native import Native  # noqa: PLC0415 - LLVM is loaded by now

@@ -56,7 +56,7 @@ class PathSearch:
             return self.unread_variable(self.source)
         connected = self.record.connected(self.record.statements())
         if not any(id(s) in connected for s in self.sources):
-            return "the source is not watched: call tape.watch(source) inside of the tape, before it is used"
+            return "the source is not watched: call tape.watch(source) inside the tape, before it is used"
         starts, ends = set(map(id, self.sources)), set(map(id, self.targets))
         if starts & ends:
             return "connected: the target is the source itself"

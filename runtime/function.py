@@ -339,7 +339,7 @@ class Function(Inspectable, Exportable):
         return InspectedCall(self._concrete(signature, general=general), signature, self._fn)
 
     def _traced_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any = None) -> TracedProgram:
-        """Trace for code that runs without Python; a `TensorSpec` may stand for an argument."""
+        """Trace for code that runs without Python; a `TensorSpec` may replace an argument."""
         from .export import examples  # noqa: PLC0415 - few functions are exported
 
         args, kwargs = examples(*self._signed(args, kwargs))

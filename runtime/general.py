@@ -74,7 +74,7 @@ class Policy:
     """The families of one function."""
 
     def __init__(self, dynamic: bool | str, open_axes: Iterable[Axis] = ()) -> None:
-        """`open_axes` are symbols from the first call on, whatever `dynamic` says."""
+        """`open_axes` are symbols from the first call on, for any value of `dynamic`."""
         check_dynamic(dynamic)
         self.dynamic = dynamic
         self.open_axes = set(open_axes)
@@ -208,13 +208,13 @@ def shapes_of(signature: Signature) -> tuple[Shape, ...]:
 
 
 def family_key(key: Any) -> Hashable:
-    """The key of a call with ranks in the place of shapes."""
+    """Return the key of a call with ranks instead of shapes."""
     tree, kinds = key
     return tree, tuple((k[0], len(k[1]), *k[2:]) if is_array_kind(k) else k for k in kinds)
 
 
 def general_key(signature: Signature, shapes: Sequence[Shape]) -> Hashable:
-    """The key of a call with symbolic shapes in the place of numbers."""
+    """Return the key of a call with symbolic shapes instead of numbers."""
     key: Any = signature.key
     tree, kinds = key
     given = iter(shapes)

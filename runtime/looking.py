@@ -40,7 +40,7 @@ class Exit:
         return self.path is not None and only_reads(self.path) and not self.is_for_numpy()
 
     def is_statement(self) -> bool:
-        """Whether the value is an argument of a call whose result nobody uses, which may store it."""
+        """Whether the value is an argument of a call whose result is not used: the call may store the value."""
         return self.path is not None and any(isinstance(node, ast.Expr) for node in self.path)
 
     def writes(self) -> bool:

@@ -61,7 +61,7 @@ POWERS: dict[int, tuple[Op, int, Method]] = {
 }
 
 _tensor: type[Tensor]  # the class that has these methods
-_weak: type[Tensor]  # of tensors that stand for Python numbers
+_weak: type[Tensor]  # of tensors that represent Python numbers
 _new, _array, _asarray, _loaded = object.__new__, np.ndarray, np.asarray, loaded
 
 OFTEN = 20_000  # calls after which native code is to replace these methods
@@ -340,7 +340,7 @@ def ufuncs(general: Method) -> Method:
 
 
 def value_of(x: Any) -> Any:
-    """The value of a variable, if no function is being traced; a number that no tape can see; anything else as it is."""
+    """The value of a variable, if no function is being traced; a number that no tape watches; anything else unchanged."""
     if type(x) is _weak:
         return x.buffer.item() if not x.buffer.ndim and not listening.recorders else x
     if not isinstance(x, Operand) or x.read_operand is None or current_builder() is not None:

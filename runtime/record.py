@@ -221,7 +221,7 @@ class TraceRecord(Record):
                 table[id(x)] = (x, self.trace.emit(Reshape(x.type.shape), (x,))[0])
         value = self.resolve(x)
         super().watch(value)
-        self.since.setdefault(id(value), tuple(count for _, count in self.mark("told to watch something")))
+        self.since.setdefault(id(value), tuple(count for _, count in self.mark("used to watch a value")))
 
     def watches(self, x: Operand) -> bool:
         return id(x) in self.trace.root().stand_ins or super().watches(x)

@@ -166,7 +166,7 @@ def probe(items: Iterable[Any], key: list[Any], arrays: list[Array], depth: int 
 
 
 def number_class(x: Any) -> type | None:
-    """The class of the Python number that a weakly typed tensor stands for; None for anything else."""
+    """Return the class of the Python number that a weakly typed tensor represents; None for anything else."""
     return NUMBER_OF.get(x.type.dtype) if isinstance(x, WeakTensor) and not x.buffer.ndim else None
 
 

@@ -43,7 +43,7 @@ _stores: weakref.WeakSet[Store] = weakref.WeakSet()
 _exchanging = new_lock()  # held while the array of a store is replaced
 _starting = new_lock()  # held while a call takes its locks through Python; a fork holds it, so that no call starts
 _queue: list[int] = []  # ids of the waiting threads
-_ALONE = 3  # references to an array that nobody shares: the store's, that of the list in `exclusive`, and the argument
+_ALONE = 3  # references to an array that is not shared: the store's, that of the list in `exclusive`, and the argument
 _counts_show_sharing = getattr(sys, "_is_gil_enabled", lambda: True)()  # whether reference counts show that an array is shared
 
 

@@ -129,7 +129,7 @@ class Tensor(TensorMethods, Concrete):
         return read_only(self.buffer)
 
     def __buffer__(self, flags: int) -> memoryview:
-        """Read-only memory, for `memoryview` and others that read bytes; Python asks for it from 3.12 on."""
+        """Read-only memory, for `memoryview` and others that read bytes; Python calls this from 3.12 on."""
         if flags & WRITABLE:
             raise BufferError("the memory of a tensor cannot be written to")
         if self.is_watched:
@@ -159,16 +159,16 @@ class Tensor(TensorMethods, Concrete):
             if called_by_scipy() and self.is_watched:
                 raise AttributeError("hidden from SciPy, so that it leaves the product to this tensor")
             leaving(self, "array")
-        return {**read_only(self.buffer).__array_interface__, "strides": self.buffer.strides}  # without strides, Pillow asks for a buffer
+        return {**read_only(self.buffer).__array_interface__, "strides": self.buffer.strides}  # without strides, Pillow requests a buffer
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         """Return a DLPack capsule. Consumers without read-only arrays (before DLPack 1.0, and PyTorch) get a copy, as they might write."""
         if listening.recorders:
             leaving(self, "array")
-        knows = max_version is not None and max_version[0] >= 1 and not called_by("torch")
-        if not knows and copy is False:
+        supports = max_version is not None and max_version[0] >= 1 and not called_by("torch")
+        if not supports and copy is False:
             raise BufferError("a tensor is read-only, which this consumer of DLPack does not support; allow a copy")
-        if not knows:
+        if not supports:
             return self.buffer.copy().__dlpack__(stream=stream)
         return read_only(self.buffer).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
@@ -303,7 +303,7 @@ def wrap(array: Array) -> Tensor:
 
 
 def shared(array: Array) -> Tensor:
-    """Return a tensor that shares the memory of an array that a user passes and nobody will write to."""
+    """Return a tensor that shares the memory of an array that a user passes and that is never written to."""
     if listening.recorders:
         entering(array)
     return wrap(array)

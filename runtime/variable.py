@@ -168,7 +168,7 @@ class Variable(TensorMethods, Operand):
     def numpy(self) -> Array:
         """Return the current value as a read-only array that later assignments do not change."""
         if current_trace() is not None:
-            raise TraceError(f"variable {self.name or ''!r} has no array inside of a traced function; use the variable itself")
+            raise TraceError(f"variable {self.name or ''!r} has no array inside a traced function; use the variable itself")
         if listening.recorders:  # a tape may watch it
             return Tensor.numpy(self.read_operand())  # type: ignore[arg-type]
         return wrap(self.store.read()).numpy()

@@ -1,4 +1,4 @@
-"""Cost models decide as they should about the programs that `benchmarks/regression.py` lists: a mistake there costs time alone."""
+"""Cost models make the expected decisions about the programs in `benchmarks/regression.py`: a mistake there only costs time."""
 
 from __future__ import annotations
 

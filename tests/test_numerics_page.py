@@ -1,4 +1,4 @@
-"""The table in docs/numerics.md is what native code does: a sample of every row, with the errors that it publishes."""
+"""The table in docs/numerics.md against native code: a sample of every row must be within the published errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first page of the site: its picture of benchmarks shows the table, and its live pages are written by examples that exist."""
+"""The first page of the site: its picture of benchmarks matches the table, and the examples that write its live pages exist."""
 
 from __future__ import annotations
 

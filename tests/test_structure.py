@@ -1,4 +1,4 @@
-"""How the source is organised: what depends on op classes, and what names mean.
+"""How the source is organised: dependencies on op classes, lengths of files, and names.
 
 Passes and code generation test the properties of an op, rather than its class: an op that someone adds by the recipe of
 `docs/architecture.md` is then treated like the built-in ones. The counts may only fall: a new test of a class is better a property in
@@ -50,8 +50,8 @@ def test_op_classes_are_rarely_tested(package: str) -> None:
             every += bool(classes & ops)
             concrete += bool(classes & ops & registered)
     most = MOST[package]
-    assert concrete <= most[0], "ask the op (see `Op` in ir/ops/base.py), rather than for its class"
-    assert every <= most[1], "ask the op (see `Op` in ir/ops/base.py), rather than for its class"
+    assert concrete <= most[0], "test a property of the op (see `Op` in ir/ops/base.py), rather than its class"
+    assert every <= most[1], "test a property of the op (see `Op` in ir/ops/base.py), rather than its class"
 
 
 def test_a_class_name_means_one_thing() -> None:

@@ -1,4 +1,4 @@
-"""docs/subgradients.md is what adjit does: every row of its tables, eagerly and compiled, by reverse and by forward mode."""
+"""docs/subgradients.md against adjit: every row of its tables, eagerly and compiled, by reverse and by forward mode."""
 
 from __future__ import annotations
 

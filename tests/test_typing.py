@@ -1,4 +1,4 @@
-"""What a user's type checker sees of adjit, in an ordinary file."""
+"""The types that a user's type checker infers for adjit, in an ordinary file."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def set_concrete_class(make: Callable[[Array], Operand], shared: Callable[[Array
 
 
 def of_immutable(array: Array) -> Operand:
-    """Return an operand with the memory of an array that nobody will write to."""
+    """Return an operand that shares the memory of an array that is never written to."""
     return _shared(as_array(array))
 
 

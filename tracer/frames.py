@@ -20,7 +20,7 @@ from adjit.ir.location import Location
 from adjit.ir.records import NamedTuple
 from adjit.ir.tracebacks import entries, package_of
 
-BETWEEN = ("adjit", "numpy", "contextlib", "functools", "collections")  # packages with frames between an op and the line that asked for it
+BETWEEN = ("adjit", "numpy", "contextlib", "functools", "collections")  # packages with frames between an op and the user's line
 LIBRARY = os.path.dirname(os.__file__) + os.sep
 REMEMBERED = 2048  # code objects; the table keeps them alive, so it is cleared when it grows past this
 

@@ -43,7 +43,7 @@ class AugmentedAssignment(Operand):
     """Augmented assignment."""
 
     __slots__ = ()
-    in_place = True  # False where `y += value` is no more than `y = y + value`, as in TensorFlow
+    in_place = True  # False where `y += value` means `y = y + value`, as in TensorFlow
 
     def overwritten(self, new: Operand) -> None:
         """Note that this object is no longer the value of the array."""

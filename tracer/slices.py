@@ -58,7 +58,7 @@ def needs_positions(x: Operand, key: Any, value: Any) -> bool:
 
 
 def with_positions(x: Operand, key: Any, what: str = "getitem") -> tuple[Operand, Any]:
-    """Return an array and a key that select what x[key] does, with positions in the place of traced masks.
+    """Return an array and a key that select what x[key] does, with positions instead of traced masks.
 
     A single bool selects all or nothing of a new axis of size 1.
     """

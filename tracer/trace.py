@@ -429,7 +429,7 @@ def check_arguments(trace: Trace, arguments: Sequence[Traced], results: Sequence
         if found is not None and id(trace.overwritten.current(argument)) not in returned:
             name = argument.name or "x"
             raise TraceError(
-                f"the argument {name} is changed in place, as by `{name} += 1`, and not returned: with NumPy the caller sees the change, "
+                f"the argument {name} is changed in place, as by `{name} += 1`, and not returned: with NumPy the caller's array changes, "
                 f"with a compiled function it does not; write {name} = {name} + 1, or return {name}"
             ).at(found.where)
 
@@ -459,7 +459,7 @@ def check_opaque(leaf: Any, location: Location | None) -> None:
     held = leaf if isinstance(leaf, set | frozenset) else getattr(leaf, "__dict__", {}).values()
     if any(isinstance(x, Traced) for x in held):
         raise TraceError(
-            f"the result holds traced values inside of a {type(leaf).__name__}, which is not a list, tuple or dict; return one, or make it "
+            f"the result holds traced values inside a {type(leaf).__name__}, which is not a list, tuple or dict; return one, or make it "
             "one of the structures with aj.register_pytree_node"
         ).at(location)
 

@@ -1,7 +1,7 @@
-"""Eager calls in native code: tables of ufuncs, and the functions that take the place of methods of tensors.
+"""Eager calls in native code: tables of ufuncs, and the functions that replace methods of tensors.
 
-Owns how they are built, and whether this Python and this NumPy are as expected. What the methods mean is said by `runtime/quick.py`, whose
-functions remain for everything that native code declines.
+Owns how they are built, and the check that this Python and this NumPy have the expected layouts. `runtime/quick.py` defines the semantics
+of the methods; its functions handle everything that native code declines.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EXPORTS = [f"adjit_{name}" for name in (*dict.fromkeys(SLOTS.values()), "transpo
 
 
 class Quick(NamedTuple):
-    """A function of NumPy that native code computes: the op that it is, the number of that in a structure, and methods of Python."""
+    """A NumPy function that native code computes: its op, the number of the op in a structure, and the Python methods."""
 
     function: Any
     op: Op
@@ -60,7 +60,7 @@ class Quick(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What native code finds in the runtime: objects by name, and offsets of slots."""
+    """The parts of the runtime that native code uses: objects by name, and offsets of slots."""
 
     objects: Mapping[str, object]
     addresses: Mapping[str, int]
@@ -98,14 +98,14 @@ def _is_known_ufunc(ufunc: np.ufunc) -> bool:
 
 
 def _is_known_slot(name: str) -> bool:
-    """Whether NumPy's slot wrapper is what `PyDescr_NewWrapper` makes of its definition."""
+    """Whether NumPy's slot wrapper equals the result of `PyDescr_NewWrapper` for its definition."""
     base = _definition(name)
     is_named = ctypes.string_at(pointer(base)).decode() == name
     return is_named and (name != "__getitem__" or pointer(base + WRAPPER) == pointer(_definition("__iadd__") + WRAPPER))
 
 
 def _definition(name: str) -> int:
-    """The definition of a slot of Python's, which every slot wrapper refers to."""
+    """The address of Python's definition of a slot, to which every slot wrapper refers."""
     return pointer(id(vars(np.ndarray)[name]) + WRAPPED)
 
 
@@ -116,7 +116,7 @@ def _is_known_container() -> bool:
 
 
 class EagerCalls:
-    """Native code for some ufuncs and products. It lives as long as the process."""
+    """Native code for some ufuncs and products. It is kept until the process ends."""
 
     def __init__(self, ufuncs: Sequence[Quick], products: Sequence[Quick], sums: Sequence[tuple[Op, int]], around: Surroundings) -> None:
         """`products`: those of `@` and of `np.dot`. `sums`: the op of a sum of all elements and its number, for each rank."""
@@ -212,7 +212,7 @@ def _loop(ufunc: np.ufunc, char: str) -> list[int]:
 
 
 def _constants() -> dict[str, object]:
-    """The objects of Python and NumPy that the text names."""
+    """The objects of Python and NumPy to which the text refers."""
     classes = {f"adjit_{cls.__name__}_type": cls for cls in (int, float, str, tuple, list, dict, slice)}
     dtypes = {"adjit_f64": F64, "adjit_f32": F32, "adjit_bool": BOOL, "adjit_f64_number": F64.num, "adjit_f32_number": F32.num}
     words = {"adjit_call": sys.intern("__call__"), "adjit_name": sys.intern("__name__"), "adjit_axis": sys.intern("axis"), "adjit_two": 2}
@@ -229,7 +229,7 @@ def _constants() -> dict[str, object]:
 
 
 def _made(maker: str, cls: type, *arguments: Any) -> Any:
-    """A descriptor made by a function of Python's C interface."""
+    """A descriptor created by a function of Python's C API."""
     make = getattr(ctypes.pythonapi, maker)
     make.restype = ctypes.py_object
     return make(ctypes.py_object(cls), *[ctypes.c_void_p(x) if isinstance(x, int) else x for x in arguments])

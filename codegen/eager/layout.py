@@ -1,4 +1,4 @@
-"""What the native code of eager calls and the tables that it reads agree on."""
+"""Constants shared by the native code of eager calls and the tables that it reads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The part of eager calls that takes notes for tapes, as LLVM text (see `text.py`).
+"""The part of eager calls that adds entries to the logs of tapes, as LLVM text (see `text.py`).
 
-It does what `noted` and `noted_pair` of `runtime/quick.py` do.
+It is equivalent to `noted` and `noted_pair` of `runtime/quick.py`.
 """
 
 TEXT = """

@@ -1,4 +1,4 @@
-"""What the native entry computes from the sizes of a call: the shapes of the results, and whether the program is for such sizes.
+"""What the native entry computes from the sizes of a call: the shapes of the results, and whether the program accepts these sizes.
 
 A list of instructions for a machine with a stack of numbers, each with one operand. The entry runs it only if the sizes are not those of
 the previous call of the route.

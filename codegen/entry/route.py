@@ -49,7 +49,7 @@ class Header(enum.IntEnum):
     STRUCTURE = 10  # the nodes of the result
     LONG = 11  # whether to release the GIL; if that depends on sizes, at those of the last call
     BUSY = 12  # whether a call that has released the GIL is using the arena
-    USED = 13  # whether it was used since Python last asked
+    USED = 13  # whether it was used since Python last read this
     SYMBOLS = 14  # number of sizes that are known only at each call
     SIZES_AT = 15  # the index of the first of them among the buffers; the capacity of the arena and a word follow them
     RANGES = 16  # the smallest and the largest value of each
@@ -62,7 +62,7 @@ class Header(enum.IntEnum):
     SIZES = 23  # of the last call
     FORMULAS = 24  # for what follows from sizes
     SHAPES = 25  # of the results of the last call
-    WEAK_CLASS = 26  # of tensors that stand for Python numbers
+    WEAK_CLASS = 26  # of tensors that represent Python numbers
 
 
 class Node(NamedTuple):
@@ -96,7 +96,8 @@ class VariableSlot(NamedTuple):
 class Route:
     """The table of one specialisation, and everything that native code uses while it runs. `Entry.install` keeps routes alive.
 
-    The sizes of the last call, and what follows from them, are kept: most calls have the same ones, and then need not compute it.
+    The sizes of the last call, and the values computed from them, are stored: most calls have the same sizes, and need not compute them
+    again.
     """
 
     def __init__(
@@ -152,7 +153,7 @@ class Route:
         _routes.add(self)
 
     def was_used(self) -> bool:
-        """Whether the route was used since the last time this was asked."""
+        """Whether the route was used since the last call of this method."""
         used = bool(self.words[Header.USED])
         self.words[Header.USED] = 0
         return used
@@ -194,7 +195,7 @@ class Route:
         return [node.tag, id(node.same) if node.tag == SAME else node.size, address(keys), address(order)]
 
     def _class(self, cls: Any) -> list[int]:
-        """A Python number, or the weakly typed tensor of this dtype that stands for one; or the tensor of a result."""
+        """A Python number, or the weakly typed tensor of this dtype that represents one; or the tensor of a result."""
         dtype = NUMBERS.get(cls)
         self._kept += [cls, dtype]
         return [0, id(cls), 0 if dtype is None else id(dtype), 0]

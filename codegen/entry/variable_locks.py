@@ -30,7 +30,7 @@ class Locks:
     """The native functions that take and release locks.
 
     `table` has, for each variable of a call, the address of its lock and whether it is for writing; `held` is a word owned by the call that
-    says which locks it holds.
+    lists the locks that it holds.
 
     They are C functions that keep the GIL: no Python signal handler runs inside, so an exception cannot occur between taking a lock and
     recording that it is held.

@@ -22,7 +22,7 @@ from ..cache.image import Failure
 ALIGNMENT = 64  # of the arena: a cache line, and the longest vector
 RECORD = 64  # bytes of the error record, at the start of the arena
 DIGITS = 20  # of a 64-bit number, with its sign
-SIGNED, UNSIGNED = 0x01, 0x11  # bytes of a message that stand for the first number of the error record, printed as int64 or uint64
+SIGNED, UNSIGNED = 0x01, 0x11  # bytes of a message that are replaced by the first number of the error record, printed as int64 or uint64
 C_TYPES: dict[DType, str] = {
     np.dtype(code): text
     for code, text in {
@@ -57,12 +57,12 @@ LIBRARY = frozenset(each + end for each in NUMERIC.split() for end in ("", "f", 
 
 
 def in_pairs(type: TensorType) -> TensorType:
-    """The type as C sees it: complex numbers are pairs of their real and imaginary parts."""
+    """The type in C: complex numbers are pairs of their real and imaginary parts."""
     return TensorType(real_dtype(type.dtype), (*type.shape, 2)) if type.dtype.kind == "c" else type
 
 
 class InterfaceSlot(NamedTuple):
-    """An argument or a result. Types of slots and fields are as C sees them (`in_pairs`)."""
+    """An argument or a result. Types of slots and fields are those in C (`in_pairs`)."""
 
     name: str
     type: TensorType

@@ -54,7 +54,7 @@ class Context:
 
 
 class Kernel:
-    """The text of one kernel, and what each pointer parameter stands for, in order: a place and an offset in bytes."""
+    """The text of one kernel, and what each pointer parameter refers to, in order: a place and an offset in bytes."""
 
     uses_runtime = False  # whether it calls the routines of `stacks.py`: loops that check for Ctrl-C or save values
 
@@ -109,7 +109,7 @@ class Kernel:
         return self.pointer_to(place) if place is not None else None
 
     def take_pointers(self, count: int) -> None:
-        """Declare the parameters %p0, %p1, ... for a caller that knows what they stand for."""
+        """Declare the parameters %p0, %p1, ... for a caller that defines what they refer to."""
         self.pointers = {(Place("param", k), 0): f"%p{k}" for k in range(count)}
 
     def access(self, value: Operand) -> Access:

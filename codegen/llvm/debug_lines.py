@@ -1,4 +1,4 @@
-"""Lines of the user's source in LLVM text, for debuggers, profilers and the explorer page. Off unless the target asks for it.
+"""Lines of the user's source in LLVM text, for debuggers, profilers and the explorer page. Off unless the target enables it.
 
 While a function is emitted, `Marked` ends each instruction with a comment that numbers its location. `annotated` turns these comments into
 the debug metadata of LLVM once a module is complete:

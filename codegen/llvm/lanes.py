@@ -22,7 +22,7 @@ from .marks import Marked
 
 
 class Types(dict[DType, str]):
-    """The types of LLVM by dtype; bfloat16, which NumPy knows if ml_dtypes is imported, is an integer in registers."""
+    """The types of LLVM by dtype; bfloat16, which NumPy supports if ml_dtypes is imported, is an integer in registers."""
 
     def __missing__(self, dtype: DType) -> str:
         if dtype.kind != "V":

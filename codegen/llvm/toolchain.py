@@ -40,7 +40,7 @@ _lock = new_lock()
 
 
 class Host(NamedTuple):
-    """The machine that this process runs on, as LLVM knows it."""
+    """The machine that this process runs on, as a target of LLVM."""
 
     triple: str
     cpu: str
@@ -74,7 +74,7 @@ def _text(name: str, *arguments: Any) -> str:
 
 def _new_machine(target: Target, level: int) -> Owned:
     """As `create_target_machine(cpu=target.cpu, features=target.features, opt=level, jit=True)` of llvmlite."""
-    triple = target.triple + "-elf" * (os.name == "nt")  # where the linker knows ELF alone
+    triple = target.triple + "-elf" * (os.name == "nt")  # where the linker supports only ELF
     texts = [text.encode() for text in (triple, target.cpu, target.features, "default", "jitdefault", "")]
     known = call("GetTargetFromTriple", target.triple.encode(), message := _Message())  # lives as long as LLVM
     if not known:
@@ -165,7 +165,7 @@ class Object(NamedTuple):
 
 
 def assemble(text: str, target: Target, level: int | None = None) -> Object:
-    """Object code of a module, at the level that suits its size unless told otherwise."""
+    """Object code of a module, at the level that suits its size unless `level` is given."""
     level = level_for(text) if level is None else level
     key = disk.key(text, *target.key, f"level {level}", versions())
     return Object(key, disk.cached(key, lambda: compiled(text, target, level)))

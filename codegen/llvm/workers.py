@@ -49,7 +49,7 @@ def are_busy() -> bool:
 def _wait_for_compilers() -> None:
     me, deadline = threading.get_ident(), time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        _forks.acquire()  # nobody enters until the fork is over
+        _forks.acquire()  # no thread enters until the fork is over
         if all(thread == me for thread, _ in list(_inside)):
             break
         _forks.release()

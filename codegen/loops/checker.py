@@ -48,7 +48,7 @@ from .tile_checker import TileChecker
 
 
 def check(program: LoopProgram) -> None:
-    """Raise a VerifyError that says which rule the program breaks."""
+    """Raise a VerifyError that names the rule that the program breaks."""
     Checker(program).all(program.nodes)
 
 
@@ -119,7 +119,7 @@ class Checker:
             self.require_within(area.access, {axis: loop.variable for axis, loop in enumerate(loops)}, None, 1)
 
     def parallel(self, node: Parallel) -> None:
-        require(self.chunks is None, "chunks inside of chunks")
+        require(self.chunks is None, "chunks inside chunks")
         if node.sized is None:
             require(node.total > 0 and node.rows > 0, f"{node.total} rows in chunks of {node.rows}")
         else:
@@ -181,7 +181,7 @@ class Checker:
         require(whole, f"the loop over {loop.variable} covers {loop.start}..{loop.stop}, not all of {size}")
 
     def require_within(self, access: Access, position: dict[int, Expr], inner: int | None, width: Expr) -> None:
-        """The elements of an access at a position, `width` of them along the axis `inner`, are inside of its buffer."""
+        """The elements of an access at a position, `width` of them along the axis `inner`, are inside its buffer."""
         extent = self.extents.get(access.pointer)
         if extent is None or self._is_within(access, extent, position, inner, width):
             return
@@ -251,7 +251,7 @@ class _NestChecker:
     def all(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             rule = RULES.get(type(node))
-            require(rule is not None, f"a {type(node).__name__} inside of a nest")
+            require(rule is not None, f"a {type(node).__name__} inside a nest")
             if rule is not None:
                 rule(self, node)
         if any(isinstance(node, Row) for node in nodes):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..kernels.emitter import VectorEmitter
     from ..llvm.lanes import Reg
 
-CHUNK = variable("chunk")  # the number of a chunk inside of `Parallel`
+CHUNK = variable("chunk")  # the number of a chunk inside `Parallel`
 START, LENGTH = variable("start"), variable("length")  # the elements of a chunk, if it is a part of a single axis
 ROWS, CHUNKS = variable("rows"), variable("chunks")  # rows of a chunk, and chunks, where they are known only at run time
 WORK = "%work"  # the scratch memory of a kernel

@@ -112,7 +112,7 @@ def _inside(node: Node, nest: Nest) -> list[str]:
         case Merge(k, vector):
             out = _element(nest, nest.reductions[k].output, vector.at)
             return [f"{out} = {nest.reductions[k].op.name} {out}, {_sum(k, vector.piece)}"]
-    raise TypeError(f"a {type(node).__name__} inside of a nest")
+    raise TypeError(f"a {type(node).__name__} inside a nest")
 
 
 def _area(area: Area) -> str:

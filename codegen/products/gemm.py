@@ -113,7 +113,7 @@ class _Gemm(Micro):
     # ---- a block of a times the packed panel of b
 
     def block(self) -> str:
-        """Multiply a block of a, packed as [k][MR] into this worker's buffer unless the caller wants its rows read in place."""
+        """Multiply a block of a, packed as [k][MR] into this worker's buffer unless its rows are read in place."""
         text = Text(self.target)
         m, n, row, column, ldc, rows, groups, packs, depth, started = (
             self.argument(text, k) for k in (0, 1, 4, 5, 10, 12, 13, 15, DEPTH, START)

@@ -207,7 +207,7 @@ class Panels:
         text.put(f"call void @turn_{self.name}(ptr {source}, i64 {stride}, i64 {last}, ptr {target}, i64 {step}, i64 {depth})")
 
     def turned(self) -> str:
-        """A function that transposes squares: target[k * step + j] = source[j * stride + k]. Row `last` stands for those after it.
+        """A function that transposes squares: target[k * step + j] = source[j * stride + k]. Row `last` is used for all rows after it.
 
         Its text is the longest part of packing, and serves both factors.
         """

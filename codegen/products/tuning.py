@@ -29,7 +29,7 @@ CHOICES = ("own", "openblas")
 
 
 class Measured(NamedTuple):
-    """Time in seconds of one product; `layout` says whether each factor is plain (n) or transposed (t)."""
+    """Time in seconds of one product; `layout`: whether each factor is plain (n) or transposed (t)."""
 
     dtype: str
     layout: str

@@ -21,7 +21,7 @@ from ..interrupts.signals import look_ir
 FUTEX = {"x86_64": 202, "aarch64": 98}  # system call number
 PAUSE = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 SPINS = 16_000  # looks at the job before a thread sleeps: these take less than 100 microseconds
-PAUSES = 32  # looks, of which one pauses: hypervisors take a virtual core away that pauses again and again within a hundred cycles
+PAUSES = 32  # polls per pause: hypervisors deschedule a virtual core that pauses repeatedly within a hundred cycles
 MAX_CHUNKS = 65535
 
 

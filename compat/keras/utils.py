@@ -39,7 +39,7 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Array:
 def set_random_seed(seed: int) -> None:
     """Seed the random numbers of Python, NumPy and adjit: models created afterwards are the same in every run."""
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002 - what Keras' users ask for
+    np.random.seed(seed)  # noqa: NPY002 - Keras' documented behaviour
     nn.set_seed(seed)
 
 

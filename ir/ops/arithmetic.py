@@ -296,7 +296,7 @@ def sign(x: Operand) -> Operand:
 def complex_sign(z: Operand) -> Operand:
     """z / |z|: 0 at 0, the direction of the infinite part where one is, NaN where both are."""
     parts, size = (real(z), imag(z)), absolute(z)
-    without = (size == 0.0) | (size == math.inf)  # then p / |z| says nothing
+    without = (size == 0.0) | (size == math.inf)  # then p / |z| is undefined
     both = (absolute(parts[0]) == math.inf) & (absolute(parts[1]) == math.inf)
     unit = where(without, 1.0, size)
     directions = [where(absolute(p) == math.inf, where(both, math.nan, copysign(1.0, p)), where(without, 0.0, p / unit)) for p in parts]

@@ -78,7 +78,7 @@ class Op:
     takes_stored: ClassVar[bool] = False  # operands of 16-bit floats, which other ops take as float32
     unread: ClassVar[tuple[int, ...]] = ()  # operands that `evaluate` and `python` ignore, because native code alone needs them
     made_from: ClassVar[dict[int, tuple[str, int]]] = {}  # operands that another op, given by name, computed from a further operand
-    # The kind of op: passes and code generation ask for these properties, rather than for its class.
+    # The kind of op: passes and code generation test these properties, rather than its class.
     is_elementwise: ClassVar[bool] = False  # an element of the result depends on the operands' elements at the same position only
     is_reduction: ClassVar[bool] = False  # combines the elements along some axes, in a loop nest over its operand
     is_transparent: ClassVar[bool] = False  # computes nothing: its results are some of its operands, and it only affects derivatives

@@ -45,7 +45,7 @@ def embedded(re: Operand, im: Operand) -> Operand:
 
 
 def extracted(x: Operand) -> Operand:
-    """The complex matrices that real ones of twice the size stand for."""
+    """The complex matrices that real ones of twice the size represent."""
     *batch, m, n = x.shape
     wide, whole = reshape(x, (*batch, m // 2, 2, n // 2, 2)), [slice(None)] * len(batch)
     parts = [slice_(wide, [*whole, slice(None), slice(i, i + 1), slice(None), slice(0, 1)]) for i in (0, 1)]

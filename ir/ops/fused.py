@@ -89,7 +89,7 @@ class Fuse(Group):
         pads = [s for s in body.stmts if isinstance(s.op, Pad)]
         for inner in body.stmts:
             if any(id(a) in reduced for a in inner.args):
-                rules.fail(f"{inner.op.name} reads the result of a reduction inside of its fuse")
+                rules.fail(f"{inner.op.name} reads the result of a reduction inside its fuse")
         for pad in pads:
             if not is_border(pad) or id(pad.args[0]) in made:
                 rules.fail("a pad inside fuse must put a border around an array from outside")

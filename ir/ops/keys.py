@@ -180,7 +180,7 @@ def axes_taken(item: Any) -> int:
 
 
 def walk(x: Operand, items: Sequence[Any], missing: int, where: str) -> Selection:
-    """Process the items, axis by axis of `x`; the ellipsis stands for the `missing` axes."""
+    """Process the items, axis by axis of `x`; the ellipsis covers the `missing` axes."""
     spans: list[Span] = []
     shape: list[int] = []
     axes: list[int] = []

@@ -24,7 +24,7 @@ class Writing(Protocol):
     """Writes Python source; implemented by `ir.source`. Nodes are those of `ast`, and opaque here."""
 
     def __call__(self, template: str, *nodes: Any) -> Any:
-        """An expression: `{}` in the template stands for the nodes, in order."""
+        """An expression: each `{}` in the template is replaced by a node, in order."""
         ...
 
     def elementwise(self, template: str, *args: Operand) -> Any:

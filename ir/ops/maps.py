@@ -123,7 +123,7 @@ class Map(Op, abstract=True):
     def element_cost(self, *dtypes: DType) -> Cost:
         """The cost of one element in registers, counted in its lowering. Complex numbers are computed by their parts."""
         key = (self, dtypes)
-        found = _costs.get(key)  # a program asks for the cost of each of its statements several times
+        found = _costs.get(key)  # the cost of each statement of a program is needed several times
         if found is None:
             found = _costs[key] = self._counted_cost(dtypes)
         return found

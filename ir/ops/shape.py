@@ -307,7 +307,7 @@ def span(s: slice, size: int) -> Span:
         found = range(*s.indices(size))
         return Span(found.start, len(found), found.step)
     except AdjitError:
-        raise  # a traced bound, whose error already says what to do
+        raise  # a traced bound; its error already has a remedy
     except (TypeError, ValueError) as error:
         raise ShapeError(f"slice: {s} is not a slice of Python integers with a nonzero step ({error})") from None
 

@@ -1,4 +1,4 @@
-"""Programs with functions, methods, closures, defaults, `with` and `try` around and inside of control flow."""
+"""Programs with functions, methods, closures, defaults, `with` and `try` around and inside control flow."""
 
 from __future__ import annotations
 

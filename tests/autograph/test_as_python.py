@@ -47,7 +47,7 @@ def outcome(function: Callable[..., Any], x: list[float], n: int) -> Any:
 
 
 def known(value: Any) -> Any:
-    """The value with arrays of numbers in the place of tensors, and without the difference between a list and a tuple."""
+    """The value with arrays of numbers instead of tensors, and without the difference between a list and a tuple."""
     if isinstance(value, dict):
         return {str(key): known(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -379,7 +379,7 @@ def test_many_statements_in_nested_loops_roll() -> None:
 
 
 def test_statements_of_inner_loops_count() -> None:
-    """Ten loops of unknown length: one iteration has three statements, and 300 inside of them."""
+    """Ten loops of unknown length: one iteration has three statements, and 300 inside them."""
 
     def f(x):
         for _ in range(10):

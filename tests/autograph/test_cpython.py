@@ -1,4 +1,4 @@
-"""CPython's own tests of control flow, scopes, classes and exceptions: with every function rewritten, and nothing traced, they do the same.
+"""CPython's own tests of control flow, scopes, classes and exceptions: with every function rewritten and nothing traced, they still pass.
 
 They come with the running interpreter (`test`), where it was installed with them. All modules run with ADJIT_CPYTHON_TESTS=1, in a process
 each; two run always.

@@ -1,4 +1,4 @@
-"""Python's own builtins and lists at their edges: a traced program answers, and raises, as Python does."""
+"""Edge cases of Python's builtins and lists: a traced program has the results and exceptions of Python."""
 
 # ruff: noqa: PERF401 - loops that append are tested
 

@@ -1,4 +1,4 @@
-"""Exceptions that a program catches, around traced branches and loops: the handler, and what follows, see what Python would show them.
+"""Exceptions that a program catches, around traced branches and loops: the handler, and the code after it, behave as in Python.
 
 Every program is one of some hundred: where it raises, what binds the name before, how it is caught, and what the handler reads.
 """
@@ -56,13 +56,13 @@ def bodies(binding: str) -> Iterator[str]:
 
 
 def put(text: str, name: str, inside: str) -> str:
-    """The text with a line replaced by others, indented as it is."""
+    """The text with a line replaced by others, with the same indentation."""
     lines = text.splitlines()
     return "\n".join(indent(inside, line[: len(line) - len(line.lstrip())]) if line.strip() == name else line for line in lines)
 
 
 def function_of(body: str, name: str, silent: Any = None) -> Callable[..., Any]:
-    """A function of these lines; `silent` is another context manager in the place of `suppress`."""
+    """A function of these lines; `silent` is another context manager instead of `suppress`."""
     body = body.replace("suppress(", "silent(") if silent else body
     source = "def program(x):\n" + indent(body, "    ") + "\n"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)

@@ -1,4 +1,4 @@
-"""Every function that a user hands over is converted when it is traced, whoever calls it: layers, losses, transforms, tf.map_fn."""
+"""Every function that a user passes to adjit is converted when it is traced, by whatever code: layers, losses, transforms, tf.map_fn."""
 
 # ruff: noqa: E731 - as users write
 

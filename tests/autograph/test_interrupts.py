@@ -1,4 +1,4 @@
-"""Exceptions that come from outside of the traced code pass: those of signal handlers, lack of memory, bugs of adjit.
+"""Exceptions from outside of the traced code propagate: those of signal handlers, lack of memory, bugs in adjit.
 
 Tracing tries things that may fail: a loop with any iteration for all of them, a comparison of the user's objects. Only the failures of the
 code that is tried are answered with another way.

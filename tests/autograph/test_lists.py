@@ -1,4 +1,4 @@
-"""What becomes of lists outside of the table of programs: at the border of a compiled function, under a tape, in the IR."""
+"""Lists beyond the table of programs: as arguments and results of a compiled function, under a tape, in the IR."""
 
 from __future__ import annotations
 

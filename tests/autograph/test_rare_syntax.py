@@ -1,4 +1,4 @@
-"""Syntax that few programs use, around traced values: the answers of Python."""
+"""Rarely used syntax, with traced values: Python's results."""
 
 # ruff: noqa: B007, B012, PERF401, SIM - as users write
 

@@ -1,4 +1,4 @@
-"""What the tests of exported code share: many functions are exported, called by one program in C, C++ or JavaScript, and compared.
+"""Shared by the tests of exported code: many functions are exported, called by one program in C, C++ or JavaScript, and compared.
 
 The program reads the arguments of all calls from one file and writes codes, results and states to another.
 """

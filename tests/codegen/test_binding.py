@@ -1,4 +1,4 @@
-"""LLVM is called as llvmlite calls it, without importing its classes, and also beside them."""
+"""LLVM is called as llvmlite calls it, without importing its classes, and together with them."""
 
 from __future__ import annotations
 

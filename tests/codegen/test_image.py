@@ -1,4 +1,4 @@
-"""Programs from the disk: neither optimised nor written again, and the same in everything that a user can see."""
+"""Programs from the disk cache: neither optimised nor generated again, and the same in everything that a user can observe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in a table: what differs in numbers alone is compiled once."""
+"""Numbers in a table: kernels that differ only in numbers are compiled once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who computes a product: the table that `tune` leaves, what it is read for, and OpenBLAS in strips on our own threads."""
+"""Which implementation computes a product: the table written by `tune`, its use, and OpenBLAS in strips on our own threads."""
 
 from __future__ import annotations
 

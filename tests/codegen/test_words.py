@@ -1,4 +1,4 @@
-"""Rules about sizes decide the same when a size is known before the program runs, and when it is known only then."""
+"""Rules about sizes make the same decisions for sizes known at compile time and sizes known only at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets inside of compiled functions are read at every call."""
+"""Datasets inside compiled functions are read at every call."""
 
 from __future__ import annotations
 

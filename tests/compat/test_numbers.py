@@ -1,4 +1,4 @@
-"""Python numbers that loops carry, shapes of unknown rank, and other parts of TensorFlow that its own tests look at."""
+"""Python numbers that loops carry, shapes of unknown rank, and other parts of TensorFlow that its own tests cover."""
 
 from __future__ import annotations
 

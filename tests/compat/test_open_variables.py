@@ -1,4 +1,4 @@
-"""`tf.Variable(shape=...)` with unknown sizes: values of other shapes can be assigned, eagerly and inside of functions."""
+"""`tf.Variable(shape=...)` with unknown sizes: values of other shapes can be assigned, eagerly and inside functions."""
 
 from __future__ import annotations
 

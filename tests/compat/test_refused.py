@@ -1,4 +1,4 @@
-"""What TensorFlow refuses is refused, with its classes of errors and the core of its messages."""
+"""Calls that TensorFlow refuses are refused, with its error classes and the core of its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of Python source share: a Func written, run, and compared with the interpreter."""
+"""Shared by the tests of Python source: a Func written, run, and compared with the interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Custom gradients in the text of the IR: printed with their derivatives, and parsed back to what differentiates the same."""
+"""Custom gradients in the text of the IR: printed with their derivatives, and parsed to functions with the same derivatives."""
 
 from __future__ import annotations
 

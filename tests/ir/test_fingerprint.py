@@ -1,4 +1,4 @@
-"""Fingerprints: the same for what means the same, others for everything else."""
+"""Fingerprints: equal for equivalent functions, different for all others."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ FUSED = [
         ["%b: f64[4,6] = sum %a {axes=[]}", "%c: f64[4,6] = exp %b"],
         "%c",
         ["f64[4,6]"],
-        "exp reads the result of a reduction inside of its fuse",
+        "exp reads the result of a reduction inside its fuse",
     ),
     (
         ["%b: f64[4] = exp %v", "%c: f64[6] = pad %b {low=[1], high=[1], interior=[0], value=0.0}"],

@@ -1,4 +1,4 @@
-"""Every row of the op table, broken by one change each (an operand too many, another type, a wrong attribute): the verifier refuses all."""
+"""Every row of the op table, broken by one change each (an extra operand, another type, a wrong attribute): the verifier rejects all."""
 
 from __future__ import annotations
 

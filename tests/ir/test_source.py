@@ -1,4 +1,4 @@
-"""Python source of the IR: every op, loops and branches, texts as they should read, and bits as the interpreter computes them."""
+"""Python source of the IR: every op, loops and branches, expected texts, and the bits of the interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work of statements follows from that of their ops and blocks, and the time from both and the target."""
+"""The work of statements is computed from that of their ops and blocks, and the time from the work and the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of nn share: layers run eagerly and compiled, gradients by differences, and comparisons."""
+"""Shared by the tests of nn: layers run eagerly and compiled, gradients by differences, and comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nn.Trainer(distributed=True)` on several ranks, and the parts of it that one rank shows."""
+"""`nn.Trainer(distributed=True)` on several ranks, and the parts of it that can be tested on one rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics over several batches, eager and inside of a compiled step."""
+"""Metrics over several batches, eager and inside a compiled step."""
 
 from __future__ import annotations
 

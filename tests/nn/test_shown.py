@@ -1,4 +1,4 @@
-"""What notebooks show of histories and modules."""
+"""Histories and modules as shown in notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the op table share: rows as Funcs, their derivatives, and comparisons."""
+"""Shared by the tests of the op table: rows as Funcs, their derivatives, and comparisons."""
 
 from __future__ import annotations
 

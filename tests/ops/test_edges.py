@@ -1,4 +1,4 @@
-"""Elementwise rows where numbers end: infinities, NaNs, zeros, subnormals and extreme integers, in native code against NumPy."""
+"""Elementwise rows at edge values: infinities, NaNs, zeros, subnormals and extreme integers, in native code against NumPy."""
 
 from __future__ import annotations
 

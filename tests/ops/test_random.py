@@ -1,4 +1,4 @@
-"""The random generator: published answers, quality, and keys. That compiled draws are the same bits is checked row by row."""
+"""The random generator: published test vectors, quality, and keys. The rows of the op table compare compiled draws bit by bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of the op table do not show: ties, duplicates, keys as NumPy means them, run-time failures, and the words of errors."""
+"""Cases that the rows of the op table do not cover: ties, duplicates, NumPy's kinds of keys, run-time failures, and error messages."""
 
 from __future__ import annotations
 

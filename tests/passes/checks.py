@@ -1,4 +1,4 @@
-"""What the tests of passes share: before/after texts, and arrays that must not change."""
+"""Shared by the tests of passes: before/after texts, and arrays that must not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs with branches and loops, as text: what the tests of derivatives of regions run on.
+"""Programs with branches and loops, as text, for the tests of derivatives of regions.
 
 A row is a text with one function, whose first result is a scalar, and the arrays to call it with. `{how}` is replaced by the attributes of
 the loop, where the tests vary its checkpoints.

@@ -1,4 +1,4 @@
-"""Rows of arrays: those that a loop writes, computed there or copied; those that are read where they lie."""
+"""Rows of arrays: those that a loop writes, computed in place or copied; those that are read in place."""
 
 from __future__ import annotations
 

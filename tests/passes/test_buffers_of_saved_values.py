@@ -1,4 +1,4 @@
-"""Buffers of what loops save: computed on the stack, or copied there at the end of an iteration."""
+"""Buffers of values that loops save: computed on the stack, or copied there at the end of an iteration."""
 
 from __future__ import annotations
 

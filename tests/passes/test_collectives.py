@@ -119,7 +119,7 @@ def test_a_tape_around_a_compiled_function_says_so_too() -> None:
     with aj.GradientTape() as tape:
         tape.watch(x)
         y = f(x)
-    with pytest.raises(aj.UnsupportedError, match="inside of the compiled function"):
+    with pytest.raises(aj.UnsupportedError, match="inside the compiled function"):
         tape.gradient(y, x)
 
 

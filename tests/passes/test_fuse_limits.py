@@ -1,4 +1,4 @@
-"""Fusion: what stays out of a loop, and what joins one later."""
+"""Fusion: statements that stay out of a loop, and statements that join one later."""
 
 from __future__ import annotations
 

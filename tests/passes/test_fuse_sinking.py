@@ -1,4 +1,4 @@
-"""Fusion: values that are computed in the loops that read them, and what decides it."""
+"""Fusion: values that are computed in the loops that read them, and the conditions for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large groups become: statements, tensors, boxes of pads, and what follows a host."""
+"""The limits of groups: statements, tensors, boxes of pads, and statements after a host."""
 
 from __future__ import annotations
 

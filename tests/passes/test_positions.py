@@ -1,4 +1,4 @@
-"""Positions as reductions: ties, NaN, all dtypes and axes, and what becomes of the IR."""
+"""Positions as reductions: ties, NaN, all dtypes and axes, and the resulting IR."""
 
 from __future__ import annotations
 

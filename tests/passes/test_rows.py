@@ -1,4 +1,4 @@
-"""Chains of row-wise regions become one `rows` region that means the same."""
+"""Chains of row-wise regions become one equivalent `rows` region."""
 
 from __future__ import annotations
 

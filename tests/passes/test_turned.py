@@ -1,4 +1,4 @@
-"""Products that are only read transposed: their text, and what stays."""
+"""Products that are only read transposed: their text, and products that stay unchanged."""
 
 from __future__ import annotations
 

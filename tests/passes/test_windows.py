@@ -230,7 +230,7 @@ def test_derivatives_through_rows_and_stacks() -> None:
 
 
 def test_one_value_for_two_carries_has_two_buffers() -> None:
-    """What is computed in the place of one of them does not change the other."""
+    """A value computed in the place of one of them does not change the other."""
     check(
         """
         func @f(%x: f64[20], %m: f64[20,20]) -> (f64[20], f64[20]) {

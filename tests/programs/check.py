@@ -303,7 +303,7 @@ class Stages:
 
 @contextmanager
 def specialised() -> Iterator[list[tuple[ConcreteFunction, Stages]]]:
-    """What calls compile inside of the block, the outermost last, with the stages of its optimisation."""
+    """The functions that calls compile inside the block, the outermost last, with the stages of their optimisation."""
     made: list[tuple[ConcreteFunction, Stages]] = []
     stages: dict[int, Stages] = {}
 

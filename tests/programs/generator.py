@@ -1,4 +1,4 @@
-"""Random programs: what a user could have written, drawn from a seed.
+"""Random programs that a user could have written, drawn from a seed.
 
 `make_program(seed)` returns a `Program`: a callable on operands of any kind (eager, taped, traced), with its inputs in `arrays`. A program
 is drawn by running it: a step is kept if its result is finite, small and of moderate size, and if no operand comes so close to a jump or a
@@ -402,7 +402,7 @@ class _Draw:
         if draw.random() < 0.5:
             at = draw.randrange(-shape[0], shape[0])
             return Step(f"{label} {at}", (i, source), lambda x, y: function(x, at, ops.sum(y) * 0.1))
-        some = self.numbers.permutation(shape[0])[: max(1, shape[0] // 2)]  # each once: which of two writes wins is nobody's promise
+        some = self.numbers.permutation(shape[0])[: max(1, shape[0] // 2)]  # each once: which of two writes wins is unspecified
         index = as_operand(some if label == "setitem" else self._index_array(shape[0]))
         return Step(f"{label} array", (i, source), lambda x, y: function(x, index, ops.sum(y) * 0.1))
 

@@ -66,7 +66,7 @@ def of_higher_order(d: Draw) -> Node | None:
 
 
 def by_tapes(d: Draw, snippets: str = TAPES) -> Node | None:
-    """Gradient tapes: persistent, nested, with several targets and sources, around loops and inside of them."""
+    """Gradient tapes: persistent, nested, with several targets and sources, around loops and inside them."""
     x = d.array("f", least=1)
     if x is None or not d.env[x].size:
         return None

@@ -1,4 +1,4 @@
-"""Branches and loops that the data decide, around array code: with jumps, lists, nested functions and assignments to variables."""
+"""Branches and loops that depend on the data, around array code: with jumps, lists, nested functions and assignments to variables."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def takes_over(d: Draw, nodes: Sequence[Node]) -> bool:
 
 
 def nested(d: Draw) -> Node | None:
-    """A function inside of the program, called once or twice."""
+    """A function inside the program, called once or twice."""
     x = d.array("f")
     if x is None or d.depth >= MAX_DEPTH:
         return None

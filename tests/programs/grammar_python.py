@@ -1,4 +1,4 @@
-"""What users write in Python around arrays: classes, containers, closures, generators, signatures, exceptions and jumps."""
+"""Python code that users write around arrays: classes, containers, closures, generators, signatures, exceptions and jumps."""
 
 from __future__ import annotations
 

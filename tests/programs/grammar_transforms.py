@@ -1,4 +1,4 @@
-"""Derivatives and batches inside of programs: vmap over grad over while, jvp, and the functional forms of control flow."""
+"""Derivatives and batches inside programs: vmap over grad over while, jvp, and the functional forms of control flow."""
 
 from __future__ import annotations
 

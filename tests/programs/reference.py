@@ -1,4 +1,4 @@
-"""What programs call, twice: `numpy_side` computes with plain NumPy, `adjit_side` with adjit. Both are the globals of a program."""
+"""The functions that programs call, in two versions: `numpy_side` uses plain NumPy, `adjit_side` adjit. Either is a program's globals."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ class Reference:
 
     @staticmethod
     def stop_gradient(x: Any) -> Any:
-        return aj.stop_gradient(x) if isinstance(x, aj.Tensor) else x  # inside of `grad`, which is adjit's on this side too
+        return aj.stop_gradient(x) if isinstance(x, aj.Tensor) else x  # inside `grad`, which is adjit's on this side too
 
     @staticmethod
     def sigmoid(x: Any) -> Any:

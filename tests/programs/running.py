@@ -1,4 +1,4 @@
-"""Runs random programs from the seed of this run; what fails is printed as a small program, with the command that runs it again."""
+"""Runs random programs from the seed of this run; a failing one is printed as a small program, with the command that runs it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs mean the same, forwards and differentiated, however they are run.
+"""Random programs have the same results and derivatives, however they are run.
 
 These consist of ops, and run eagerly, taped, interpreted after every pass, and compiled. `ADJIT_OP_PROGRAMS=2000` runs that many.
 """

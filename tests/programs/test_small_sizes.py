@@ -1,4 +1,4 @@
-"""Loops over no row, one and many, of rows of no element, one and many; and a `while` in functions that adjit calls."""
+"""Loops over zero, one and many rows of zero, one and many elements; and a `while` in functions that adjit calls."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_fill_of_a_stack_takes_its_dtype(dtype: str) -> None:
     assert_same(stacked(x), np.array([[1, 2], [0, 4], [2, 2], [2, 2], [2, 2]], dtype))
 
 
-# ---- a `while` inside of functions that adjit calls
+# ---- a `while` inside functions that adjit calls
 
 
 def newton(a: Any) -> Any:

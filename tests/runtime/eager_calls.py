@@ -1,4 +1,4 @@
-"""Tests of eager calls in both ways: the methods of tensors in Python, and the native functions that replace them."""
+"""Tests of eager calls on both paths: the methods of tensors in Python, and the native functions that replace them."""
 
 from __future__ import annotations
 

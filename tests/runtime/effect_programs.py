@@ -1,7 +1,7 @@
 """Random programs that print, assign variables and fail, at any depth: Python source, drawn from a seed.
 
 A program takes `x: f64[4]`, `at: i64[SITES]`, `m: f64[SITES,2,2]`, `flags: f64[FLAGS]` and `n: i64[FLAGS]`. Each place that may fail reads
-its own element of `at` or `m`, so that whoever calls decides which of them does.
+its own element of `at` or `m`, so that the caller decides which of them fails.
 """
 
 from __future__ import annotations

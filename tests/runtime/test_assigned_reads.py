@@ -1,4 +1,4 @@
-"""What is read of a variable after an assignment is the variable again: tapes around a call differentiate by it as in eager code."""
+"""A value read from a variable after an assignment counts as the variable: tapes around a call differentiate it as in eager code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backward programs of eager tapes: when they are written and shared, and that nothing but the time differs from pulling back op by op."""
+"""Backward programs of eager tapes: when they are written and shared; only the time differs from pulling back op by op."""
 
 from __future__ import annotations
 

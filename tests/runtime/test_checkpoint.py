@@ -1,4 +1,4 @@
-"""`checkpoint`: the same derivatives, compiled and under an eager tape, and fewer values kept for them."""
+"""`checkpoint`: the same derivatives, compiled and under an eager tape, and fewer values stored for them."""
 
 from __future__ import annotations
 

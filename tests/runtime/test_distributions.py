@@ -1,4 +1,4 @@
-"""Distributions by rejection, factorisation and special functions: SciPy's distributions are what the draws are tested against."""
+"""Distributions by rejection, factorisation and special functions: draws are tested against SciPy's distributions."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_integers_fit_the_dtype_that_is_asked_for() -> None:
 
 def test_a_variable_has_no_array_in_a_trace() -> None:
     v = aj.Variable(2.0, name="v")
-    with pytest.raises(aj.TraceError, match="variable 'v' has no array inside of a traced function"):
+    with pytest.raises(aj.TraceError, match="variable 'v' has no array inside a traced function"):
         aj.function(lambda x: x * np.float64(v.numpy()))(X)
     assert v.numpy() == 2.0
 

@@ -243,7 +243,7 @@ def test_scalars_of_every_dtype(tmp_path: Path) -> None:
 
 
 def test_long_rows_fit_the_stack_of_a_module(tmp_path: Path) -> None:
-    """WebAssembly would overwrite its constants in silence."""
+    """WebAssembly would silently overwrite its constants."""
     table = RNG.standard_normal(8192)
 
     def rows(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Shapes that follow from values: the call assumes the sizes of the one before it, and starts again with those that it finds."""
+"""Shapes that depend on values: a call assumes the sizes of the previous call, and starts again with the actual ones."""
 
 from __future__ import annotations
 

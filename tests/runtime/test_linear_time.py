@@ -1,4 +1,4 @@
-"""The work of a first call grows linearly with the program: counted in calls of Python functions, which no busy machine changes."""
+"""The work of a first call grows linearly with the program: counted in calls of Python functions, whatever the load of the machine."""
 
 import sys
 from collections.abc import Callable

@@ -82,7 +82,7 @@ def collected(x: Any) -> Any:
     return np.sum(out[0] * x)
 
 
-# each is a different function of x to whoever loses sight of it
+# each is a different function of x if the derivative of a part is lost
 LEAKS: dict[str, Callable[[Any], Any]] = {
     "np.array of a list": lambda x: np.sum(np.array([x[0], 1.0]) * x),
     "np.asarray": lambda x: np.sum(np.asarray(x) * x),
@@ -296,7 +296,7 @@ def with_cosine(of: Callable[[Any], Any]) -> Any:
 
 
 def test_a_function_with_its_own_derivative_may_compute_with_anything() -> None:
-    """Nothing is differentiated inside of it."""
+    """Nothing is differentiated inside it."""
     own = by_vjp()
     np.testing.assert_allclose(aj.grad(lambda x: np.sum(own(2.0 * x) * x))(X), special.jv(0, 2 * X) - 2 * X * special.j1(2 * X))
     for of in (lambda x: None, lambda x: math.cos(x)):

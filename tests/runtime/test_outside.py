@@ -1,4 +1,4 @@
-"""Names outside of a compiled function: when one that it reads is bound to something else, the next call uses that."""
+"""Names outside of a compiled function: when a name that it reads is bound to another object, the next call uses that object."""
 
 from __future__ import annotations
 

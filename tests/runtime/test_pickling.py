@@ -1,4 +1,4 @@
-"""Functions, models and tensors in another process: by name where an import finds them, by value otherwise."""
+"""Functions, models and tensors in another process: by name if they can be imported, by value otherwise."""
 
 from __future__ import annotations
 

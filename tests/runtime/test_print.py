@@ -1,4 +1,4 @@
-"""Printing and asserting inside of compiled functions: at every run, in order, with the values of that run."""
+"""Printing and asserting inside compiled functions: at every run, in order, with the values of that run."""
 
 from __future__ import annotations
 

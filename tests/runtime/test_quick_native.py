@@ -1,4 +1,4 @@
-"""Eager calls in native code: which calls take it, their bits, their entries in the logs of tapes, and what they leave to Python."""
+"""Eager calls in native code: which calls use it, their bits, their entries in the logs of tapes, and calls that are left to Python."""
 
 from __future__ import annotations
 

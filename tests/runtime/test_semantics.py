@@ -1,4 +1,4 @@
-"""The tables of tape and function semantics: eagerly, inside of `@function`, inside of a function in a function, and again."""
+"""The tables of tape and function semantics: eagerly, inside `@function`, inside a nested function, and in a second call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of programs for all sizes through the native entry: it remembers the sizes of the last call, and what follows from them."""
+"""Calls of programs for all sizes through the native entry: it stores the sizes of the last call, and the values computed from them."""
 
 import itertools
 import threading
@@ -23,7 +23,7 @@ def rows(*shape: int) -> Any:
 
 
 def went_natively(f: aj.Function) -> bool:
-    """Whether the entry itself ran a call since this was last asked."""
+    """Whether the entry itself ran a call since the last call of this function."""
     return bool(f._shortcut.used())
 
 
@@ -89,7 +89,7 @@ def test_sizes_are_compared_although_the_last_call_had_some_of_them() -> None:
 
 
 def used(f: aj.Function) -> list[bool]:
-    """Which routes were used since this was last asked: of programs for one size, and for all."""
+    """Which routes were used since the last call of this function: of programs for one size, and for all."""
     return [known.convention.is_general for known in f._shortcut.used()]
 
 

@@ -1,4 +1,4 @@
-"""`function.source`: the functions of users, the survey, the examples and random programs, as text that runs on NumPy alone."""
+"""`function.source`: users' functions, the survey, the examples and random programs, as text that needs only NumPy."""
 
 from __future__ import annotations
 

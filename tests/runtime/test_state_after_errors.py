@@ -1,4 +1,4 @@
-"""A call that raises has changed no variable, and what a call prints it prints once, whoever differentiates it."""
+"""A call that raises has changed no variable, and a call prints its output once, also if it is differentiated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of NumPy's that are composed of ops: their derivatives, eager and compiled, against central differences."""
+"""NumPy functions that are composed of ops: their derivatives, eager and compiled, against central differences."""
 
 from __future__ import annotations
 

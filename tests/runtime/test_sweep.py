@@ -1,4 +1,4 @@
-"""examples/sweep.py with each of its libraries: functions, models and tensors travel between processes."""
+"""examples/sweep.py with each of its libraries: functions, models and tensors are sent between processes."""
 
 from __future__ import annotations
 

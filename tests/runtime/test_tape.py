@@ -1,4 +1,4 @@
-"""GradientTape's rules: the table of tape_cases.py, eagerly and inside of compiled functions, and what raises or warns."""
+"""GradientTape's rules: the table of tape_cases.py, eagerly and inside compiled functions, and errors and warnings."""
 
 from __future__ import annotations
 

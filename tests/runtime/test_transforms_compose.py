@@ -39,7 +39,7 @@ def counted(x: Any) -> Any:
 
 
 def until(x: Any) -> Any:
-    """Ends after another number of trips for each x."""
+    """Ends after a different number of iterations for each x."""
     return aj.while_loop(lambda s: s[0] < 5.0, lambda s: (s[0] * 1.5 + x, s[1] * x), (x, x * 0.0 + 1.0))[1]
 
 

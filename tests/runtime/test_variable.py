@@ -1,4 +1,4 @@
-"""Variable: reading, assigning, and who may see a change."""
+"""Variable: reading, assigning, and the visibility of changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results that stand for Python numbers: computed from Python numbers alone, they are weakly typed as these are, wherever they go."""
+"""Results that represent Python numbers: computed from Python numbers alone, they are weakly typed as well, wherever they are used."""
 
 from __future__ import annotations
 

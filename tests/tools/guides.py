@@ -1,4 +1,4 @@
-"""Run notebooks with TensorFlow and with `adjit.tf`, and compare cell by cell: does it run as there, does it show the same numbers?
+"""Run notebooks with TensorFlow and with `adjit.tf`, and compare cell by cell whether they run and show the same numbers.
 
     python -m tests.tools.guides NOTEBOOK.ipynb ... --tensorflow PYTHON [--show]
 

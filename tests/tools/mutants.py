@@ -45,7 +45,7 @@ class Mutant:
         tree = ast.parse(self.path.read_text(encoding="utf-8"))
         changes = (node for _, function in _functions(tree.body, "") for node in _candidates(function) for _ in _changes_once(node))
         if changed:
-            next(islice(changes, self.number, None))  # made in `tree`, and not undone: whoever asked for it is asked no more
+            next(islice(changes, self.number, None))  # made in `tree`, and not undone, since the generator is not resumed
         return next(code for code in _codes(compile(tree, str(self.path), "exec")) if code.co_firstlineno == self.first_line)
 
 
@@ -68,7 +68,7 @@ def _line(node: ast.AST) -> int:
 
 
 def _functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Functions of a module and methods of its classes; functions inside of functions belong to those."""
+    """Functions of a module and methods of its classes; functions inside functions belong to those."""
     for node in body:
         if isinstance(node, FUNCTIONS):
             yield prefix + node.name, node

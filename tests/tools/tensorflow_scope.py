@@ -1,4 +1,4 @@
-"""What of TensorFlow is left out of `adjit.tf` on purpose, by modules and names of TensorFlow (see `tensorflow_tests`)."""
+"""Parts of TensorFlow that `adjit.tf` leaves out on purpose, by modules and names of TensorFlow (see `tensorflow_tests`)."""
 
 # ruff: noqa: SIM905 - lists of names are one text
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run TensorFlow's own test files with `adjit.tf` in the place of TensorFlow.
+"""Run TensorFlow's own test files with `adjit.tf` instead of TensorFlow.
 
     python -m tests.tools.tensorflow_tests FOLDER [FILE ...] [--out ROWS.json] [--show]
 

@@ -1,4 +1,4 @@
-"""Every row of the list of equivalent mutants is a mutant of a line that is still there."""
+"""Every row of the list of equivalent mutants is a mutant of an existing line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods and attributes of `np.ndarray` on traced values and tensors: there, or missing for a reason."""
+"""The methods and attributes of `np.ndarray` on traced values and tensors: present, or missing for a reason."""
 
 from __future__ import annotations
 

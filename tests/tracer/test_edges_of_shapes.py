@@ -1,4 +1,4 @@
-"""Functions of values without axes, of nothing, and of one element, for every kind of dtype: NumPy's value, or an error of ours.
+"""Functions of values without axes, without elements, and with one element, for every kind of dtype: NumPy's value, or our own error.
 
 Eager calls try every shape with every dtype. Compiled ones, forty expressions at a time, must have the results of eager ones.
 """

@@ -1,4 +1,4 @@
-"""Every keyword of NumPy's functions, by name and by position, eagerly and traced: NumPy's answer, or an error of adjit's or NumPy's class.
+"""Every keyword of NumPy's functions, by name and by position, eagerly and traced: NumPy's result, or an error of adjit's or NumPy's class.
 
 The functions are those of one array whose signatures Python can read; the values of a keyword follow from its name.
 """

@@ -1,4 +1,4 @@
-"""SciPy's functions that are Python code: adjit's are called, or named in the error."""
+"""SciPy's functions written in Python: adjit's are called instead, or named in the error."""
 
 from __future__ import annotations
 

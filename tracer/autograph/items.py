@@ -53,7 +53,7 @@ class Items:
 
 
 class Stream(Items):
-    """Items that can be iterated once, like an iterator: `enumerate`, `zip` and `reversed`. A loop directly over it sees all items."""
+    """Items that can be iterated once, like an iterator: `enumerate`, `zip` and `reversed`. A loop directly over it visits all items."""
 
     at = 0  # number of items already taken
 

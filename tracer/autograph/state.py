@@ -267,7 +267,7 @@ def assigned_line(function: Callable[..., Any], name: str) -> Location | None:
 
 
 def _last_line(code: CodeType, operation: str, name: str) -> Location | None:
-    from dis import get_instructions  # noqa: PLC0415 - only errors ask
+    from dis import get_instructions  # noqa: PLC0415 - only errors need it
 
     kinds = [operation + kind for kind in ("DEREF", "FAST", "GLOBAL", "ATTR")]
     found: Location | None = None

@@ -116,7 +116,7 @@ def without_repeats(x: Operand, labels: Labels) -> tuple[Operand, Labels]:
         first = labels.index(label)
         second = labels.index(label, first + 1)
         if x.shape[first] != x.shape[second]:
-            raise ShapeError(f"einsum: label {label!r} stands for sizes {x.shape[first]} and {x.shape[second]} of one operand")
+            raise ShapeError(f"einsum: label {label!r} has sizes {x.shape[first]} and {x.shape[second]} in one operand")
         x = diagonal(x, 0, first, second)
         labels = (*(name for i, name in enumerate(labels) if i not in (first, second)), label)
     return x, labels
@@ -128,7 +128,7 @@ def label_sizes(parts: Sequence[tuple[Operand, Labels]]) -> dict[str, int]:
         for label, n in zip(labels, x.shape, strict=True):
             known = sizes.get(label, 1)
             if n != known and 1 not in (n, known):
-                raise ShapeError(f"einsum: label {label!r} stands for sizes {known} and {n}")
+                raise ShapeError(f"einsum: label {label!r} has sizes {known} and {n}")
             sizes[label] = n if known == 1 else known
     return sizes
 

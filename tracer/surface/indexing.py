@@ -39,7 +39,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") 
 
 
 def wrapped(positions: Operand, size: int, mode: str, what: str) -> Operand:
-    """Wrap or clip out-of-bounds indices, if `mode` says so."""
+    """Wrap or clip out-of-bounds indices, depending on `mode`."""
     if mode == "clip":
         return ops.clip(positions, 0, size - 1)
     if mode == "wrap":

@@ -1,4 +1,4 @@
-"""NaN in maxima and minima: found wherever it is, and nothing else is changed by looking for it."""
+"""NaN in maxima and minima: found at any position, without changing other results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `inspect().loops` shows."""
+"""The output of `inspect().loops`."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from adjit.tracer.pytree import flatten, tree_map
 from .data_flow import AUTOMATIC, as_promised, called, given_specs, interleaved, padded, prefetched, rows_of, windows
 from .errors import InvalidArgumentError, missing, out_of_scope
 from .feeding import elements_of
+from .iterators import DatasetIterator
 from .specs import TensorSpec, spec_of
 from .tensor import convert_to_tensor, eager, tracing
 
@@ -275,13 +276,15 @@ class Dataset:
     # ---- inspection
 
     def __iter__(self) -> Iterator[Any]:
-        if self._inside or not tracing():
+        if self._inside:
             return self._start()
+        if not tracing():
+            return DatasetIterator(self._start(), self)
         found = elements_of(self)
         rows = found.get("rows")
         if rows is None:
-            return iter(found["items"])
-        return (tree_map(lambda r, k=k: r[k], rows) for k in range(len(flatten(rows)[0][0])))
+            return DatasetIterator(iter(found["items"]), self)
+        return DatasetIterator((tree_map(lambda r, k=k: r[k], rows) for k in range(len(flatten(rows)[0][0]))), self)
 
     def traced_rows(self) -> Any:
         """The elements as rows of traced arrays, for a loop; None if they are not such rows."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.active import current_builder
-from adjit.ir.errors import AdjitError, VaryingSizeError, raised_as
+from adjit.ir.errors import AdjitError, UnplannedError, raised_as
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.types import F32, I32, I64
@@ -205,7 +205,7 @@ class Function(RuntimeFunction):
                 return self._stepwise(args, kwargs, instance)
             try:
                 return self._run(args, kwargs, instance)
-            except VaryingSizeError as error:
+            except UnplannedError as error:
                 if not outermost or is_from_handler(error):
                     raise
                 self._steps.add(self._key(args, kwargs, instance), error)

@@ -1,8 +1,9 @@
-"""Calls of a tf.function that run op by op, because sizes of arrays change in a traced branch or loop.
+"""Calls of a tf.function that run op by op, because they do what no program can that is planned before it runs.
 
 TensorFlow allocates memory while a function runs. Here the memory of a program is planned before it starts, and a size that differs in each
 iteration (`x = tf.concat([x, [i]], 0)` with shape invariants, `ta.stack()` of an array that a loop writes to) has no place in such a plan.
-The call then runs like eager code, with the same results and gradients; functions that it calls are still compiled.
+Nor have elements that a call takes from an iterator: only the run shows how many. The call then runs like eager code, with the same
+results and gradients; functions that it calls are still compiled.
 """
 
 from __future__ import annotations
@@ -10,8 +11,14 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from adjit.ir.errors import VaryingSizeError
 from adjit.runtime.slow_calls import SlowCallWarning
 from adjit.tracer.frames import user_level
+
+VARIES = (
+    ", because the size of an array changes in a traced branch or loop. To compile it, give arrays one size there (pad them, or write to a "
+    "tf.TensorArray and stack it after the loop)"
+)
 
 
 class Steps:
@@ -26,9 +33,9 @@ class Steps:
     def add(self, key: Any, error: Exception) -> None:
         """Remember a signature that could not be traced, and say so once."""
         if not self.keys:
+            why = VARIES if isinstance(error, VaryingSizeError) else ""
             warnings.warn(
-                f"{self.name} runs op by op, not compiled, because the size of an array changes in a traced branch or loop. To compile it, "
-                f"give arrays one size there (pad them, or write to a tf.TensorArray and stack it after the loop).\n{error}",
+                f"{self.name} runs op by op, not compiled{why}:\n{error}",
                 SlowCallWarning,
                 stacklevel=user_level(),
             )

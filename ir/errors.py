@@ -117,11 +117,16 @@ class SizeWanted(TraceError):
     """Raised if a trace needs a size that depends on values, and does not know which size to assume."""
 
 
-class VaryingSizeError(TraceError):
+class UnplannedError(TraceError):
+    """Raised where a function does what no program can do that is planned before it runs, but eager code can."""
+
+
+class VaryingSizeError(UnplannedError):
     """Raised where the size of an array may differ in each run of a traced branch or loop: no program can plan memory for it."""
 
 
-SizeWanted.__name__ = VaryingSizeError.__name__ = "TraceError"  # the class that users see and catch
+for _each in (SizeWanted, UnplannedError, VaryingSizeError):
+    _each.__name__ = "TraceError"  # the class that users see and catch
 
 
 class UnsupportedError(AdjitError, NotImplementedError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import adjit as aj
 from adjit import tf
 from adjit.ir.errors import TraceError
+from adjit.runtime.slow_calls import SlowCallWarning
 
 
 def counting() -> tf.data.Dataset:
@@ -231,3 +233,91 @@ def test_parts_of_a_dataset() -> None:
             wrong.get_single_element()
     with pytest.raises(tf.errors.InvalidArgumentError, match="Index must be"):
         numbers.shard(2, 2)
+
+
+class TestIterators:
+    """Functions that take elements from an iterator: each call goes on where the last one has stopped."""
+
+    pytestmark = pytest.mark.filterwarnings("ignore::adjit.runtime.slow_calls.SlowCallWarning")
+
+    @staticmethod
+    def numbers() -> Any:
+        return iter(tf.data.Dataset.range(6))
+
+    def test_next(self):
+        step = tf.function(lambda iterator: 2 * next(iterator))
+        one, other = self.numbers(), self.numbers()
+        assert [int(step(one)) for _ in range(3)] == [0, 2, 4]
+        assert [int(step(other)), int(step(one))] == [0, 6]
+        outside = self.numbers()
+        step = tf.function(lambda: next(outside))
+        assert [int(step()) for _ in range(3)] == [0, 1, 2]
+
+    def test_in_a_loop(self):
+        @tf.function
+        def total(iterator, n):
+            out = tf.constant(0, tf.int64)
+            for _ in tf.range(n):
+                out += next(iterator)
+            return out
+
+        iterator = self.numbers()
+        assert [int(total(iterator, tf.constant(3))), int(total(iterator, 2)), int(total(iterator, tf.constant(1)))] == [3, 7, 5]
+
+    def test_all_that_is_left(self):
+        @tf.function
+        def total(iterator):
+            out = tf.constant(0, tf.int64)
+            for x in iterator:
+                out += x
+            return out
+
+        iterator = self.numbers()
+        next(iterator)
+        next(iterator)
+        assert [int(total(iterator)), int(total(iterator))] == [14, 0]
+
+    def test_made_in_the_function(self):
+        dataset = tf.data.Dataset.range(6)
+
+        @tf.function
+        def first(n):
+            iterator, out = iter(dataset), tf.constant(0, tf.int64)
+            for _ in tf.range(n):
+                out += next(iterator)
+            return out
+
+        assert [int(first(tf.constant(3))), int(first(tf.constant(4)))] == [3, 6]
+
+    def test_the_end(self):
+        iterator = iter(tf.data.Dataset.from_tensor_slices([7]))
+        assert iterator.element_spec == tf.TensorSpec([], tf.int32)
+        step = tf.function(lambda: iterator.get_next())
+        assert int(step()) == 7
+        with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+            step()
+
+    def test_gradients_and_variables(self):
+        w = tf.Variable(1.0)
+        rows = iter(tf.data.Dataset.from_tensor_slices(np.array([2.0, 3.0], "f4")))
+
+        @tf.function
+        def step():
+            with tf.GradientTape() as tape:
+                loss = w * next(rows)
+            w.assign_sub(tape.gradient(loss, w))
+            return loss
+
+        assert [float(step()), float(step()), float(w)] == [2.0, -3.0, -4.0]
+
+    def test_a_function_of_adjit_raises(self):
+        iterator = self.numbers()
+        with pytest.raises(TypeError, match=r"step\(next\(iterator\)\)"):
+            aj.function(lambda: next(iterator) + 1)()
+
+
+def test_an_iterator_in_a_function_warns():
+    iterator = iter(tf.data.Dataset.range(3))
+    step = tf.function(lambda: next(iterator))
+    with pytest.warns(SlowCallWarning, match=r"runs op by op(.|\n)*pass them \(`step\(next\(iterator\)\)`\)"):
+        step()

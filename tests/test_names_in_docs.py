@@ -78,7 +78,7 @@ def pages() -> list[Path]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages_mention_only_what_exists(page: Path) -> None:
+def test_names_in_pages_exist(page: Path) -> None:
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
     assert missing(text) == []
     found = LINK.findall(CODE.sub("", text))
@@ -87,7 +87,7 @@ def test_pages_mention_only_what_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("package", [*PACKAGES, "tests", "benchmarks", "examples"])
-def test_comments_mention_only_what_exists(package: str) -> None:
+def test_names_in_comments_exist(package: str) -> None:
     paths = [path for path in (ROOT / package).rglob("*.py") if path != Path(__file__)]
     found = {str(path.relative_to(ROOT)): missing(path.read_text(encoding="utf-8")) for path in paths}
     assert {path: names for path, names in found.items() if names} == {}
@@ -129,6 +129,6 @@ def test_passes_in_their_order() -> None:
     assert [name.strip() for name in listed[1].split(",")] == [name.partition(".")[0] for name in OPTIMIZE.passes]
 
 
-def test_what_does_not_exist_is_found() -> None:
+def test_missing_paths_are_found() -> None:
     text = "See `ir/no_such_file.py`, `passes.no_such_pass`, `ir/types.py` and `ir.types.TensorType`."
     assert missing(text) == ["ir/no_such_file.py", "passes.no_such_pass"]

@@ -69,7 +69,7 @@ def test_symlink_leads_to_the_folder(folder: str) -> None:
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-def test_a_checkout_without_symlinks_says_what_to_do(tmp_path: Path, as_text: bool) -> None:
+def test_a_checkout_without_symlinks_raises_with_a_remedy(tmp_path: Path, as_text: bool) -> None:
     """Where there are no symbolic links, unpacked archives lack them, and Git writes files with their targets."""
     (tmp_path / "adjit").mkdir()
     shutil.copy(ROOT / "adjit" / "__init__.py", tmp_path / "adjit")

@@ -281,7 +281,7 @@ REFUSED: dict[Callable[..., Any], str] = {
 
 
 @pytest.mark.parametrize("program", REFUSED, ids=lambda f: f.__name__)
-def test_refusals_name_the_line_and_leave_nothing_behind(program: Callable[..., Any]) -> None:
+def test_refusals_name_the_line_and_leave_no_state(program: Callable[..., Any]) -> None:
     with pytest.raises(aj.AdjitError) as caught:
         aj.function(program)(X, 3)
     assert REFUSED[program] in str(caught.value)

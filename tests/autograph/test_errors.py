@@ -531,7 +531,7 @@ def test_region_values_do_not_leak() -> None:
         trace(convert(f), 1.0)
 
 
-def test_exception_in_a_body_leaves_variables_as_they_were() -> None:
+def test_exception_in_a_body_leaves_variables_unchanged() -> None:
     seen = {}
 
     def f(x, n):
@@ -568,7 +568,7 @@ class Unphysical(ArithmeticError):
 
 
 @pytest.mark.parametrize("error", [Unphysical, KeyError, OSError, CheckError])
-def test_raised_in_a_branch_is_caught_as_what_it_is(error: type[Exception]) -> None:
+def test_raised_in_a_branch_is_caught_by_its_class(error: type[Exception]) -> None:
     def f(x):
         if x < 0:
             raise error("no")

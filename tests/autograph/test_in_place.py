@@ -49,7 +49,7 @@ def test_dtypes_are_those_of_numpy(update: Any, dtype: str) -> None:
                 np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_errors_say_what_to_write() -> None:
+def test_errors_suggest_what_to_write() -> None:
     with pytest.raises(DTypeError, match=r"/=: the result is f64\[3\], which i64\[3\] cannot hold; write y = y / value"):
         halved(np.arange(3))
     with pytest.raises(ShapeError, match=r"\+=: the result is f64\[2,3\] and does not fit into f64\[3\]; write y = y \+ value"):
@@ -369,7 +369,7 @@ WORKING = [
 
 
 @pytest.mark.parametrize("f", WORKING, ids=lambda f: f.__name__)
-def test_what_numpy_gives(f: Any) -> None:
+def test_results_are_numpys(f: Any) -> None:
     run_both(f, X)
 
 

@@ -20,7 +20,7 @@ def steps(x, limit):
 
 
 @pytest.mark.parametrize("limit", [0.0, 3.0, 1e9])
-def test_a_compiled_function_gives_the_list(limit: float) -> None:
+def test_a_compiled_function_returns_the_list(limit: float) -> None:
     got, want = aj.function(steps)(1.0, limit), steps(1.0, limit)
     assert type(got) is list
     assert len(got) == len(want)

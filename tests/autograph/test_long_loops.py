@@ -68,7 +68,7 @@ def test_checkpoints_bound_the_memory(how: str) -> None:
 
 
 @LINUX
-def test_out_of_memory_is_an_error_that_says_what_to_do() -> None:
+def test_out_of_memory_is_an_error_with_a_remedy() -> None:
     program = PENDULUM + dedent("""
         import resource
         gradient = pendulum_with("none")
@@ -219,7 +219,7 @@ def test_gradient_through_newton_is_the_implicit_derivative() -> None:
     np.testing.assert_allclose(second, -6 * x * slope**3 * weights, rtol=1e-9, atol=1e-12)
 
 
-def test_a_match_on_the_iteration_leaves_a_sequence() -> None:
+def test_a_match_on_the_iteration_is_unrolled() -> None:
     """Iterations that differ by the pattern that the index matches are unrolled, however many there are."""
 
     @aj.function

@@ -405,7 +405,7 @@ def test_a_jump_in_finally_after_another_is_left_to_python() -> None:
     np.testing.assert_allclose(np.asarray(aj.function(f, static=("n",))(X, 3)), X)
 
 
-def test_a_traced_value_is_no_object_to_match() -> None:
+def test_a_traced_value_is_not_an_object_to_match() -> None:
     def f(x: Any, n: int) -> Any:
         match x[0] > 0.0:
             case True:

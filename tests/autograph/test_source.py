@@ -102,7 +102,7 @@ def test_an_edit_elsewhere_changes_nothing(path: Path) -> None:
         ("choose = lambda x: x + 1 if", "choose = lambda x: x - 1 if", "choose"),
     ],
 )
-def test_an_edited_function_is_not_traced_as_what_it_was_not(path: Path, before: str, after: str, name: str) -> None:
+def test_an_edited_function_is_not_traced_from_the_new_source(path: Path, before: str, after: str, name: str) -> None:
     module = imported(path)
     assert before in MODULE
     write(path, MODULE.replace(before, after))

@@ -98,7 +98,7 @@ def test_as_python(program) -> None:
         assert np.asarray(compiled(x)) == program(x)
 
 
-def test_what_is_bound_on_one_way_only() -> None:
+def test_names_bound_on_one_path_only() -> None:
     @aj.function
     def late(x):
         if x[0] > 5.0 or (z := x[1]) > 1.0:

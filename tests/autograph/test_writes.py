@@ -84,7 +84,7 @@ def program(seed: int, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_what_numpy_gives_or_an_error(block: int, tmp_path: Path) -> None:
+def test_numpys_result_or_an_error(block: int, tmp_path: Path) -> None:
     x, refused = np.array([0.6, -0.2, 0.9, 0.1]), 0
     for seed in range(40 * block, 40 * block + 40):
         f = program(seed, tmp_path)

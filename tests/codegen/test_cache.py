@@ -118,7 +118,7 @@ def test_an_entry_of_another_user_is_a_miss_and_is_replaced(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
-def test_what_is_no_file_is_a_miss(folder: Path, tmp_path: Path, kind: str) -> None:
+def test_an_entry_that_is_not_a_file_is_a_miss(folder: Path, tmp_path: Path, kind: str) -> None:
     made_again()
     (entry,) = entries(folder)
     if kind == "link":

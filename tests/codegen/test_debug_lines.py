@@ -178,7 +178,7 @@ def test_kernels_of_large_programs_are_shared_only_within_a_line(lines: None) ->
     np.testing.assert_array_equal(marked, np.asarray(aj.function(unrolled)(X[0])))
 
 
-def test_the_disk_cache_knows_the_lines() -> None:
+def test_lines_are_part_of_the_disk_cache_key() -> None:
     here = executable_of(aj.function(elementwise)).func
     space: dict[str, Any] = {"np": np}
     source = "\n\n" + Path(__file__).read_text(encoding="utf-8").partition("def elementwise")[2].partition("\n\n\n")[0]
@@ -284,7 +284,7 @@ def test_perf_is_given_code_and_lines(folder: Path, program: Callable[[Any], Any
 
 
 @needs_linux
-def test_programs_and_processes_are_told_apart(folder: Path) -> None:
+def test_programs_and_processes_are_distinguished(folder: Path) -> None:
     for program in (elementwise, softmax):
         aj.function(program)(X)
     dumped = Dumped(folder / f"jit-{os.getpid()}.dump")

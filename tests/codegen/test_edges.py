@@ -41,7 +41,7 @@ def test_edges_of_all_widths(layout: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_what_fills_up_a_tile_is_not_seen(turned: bool) -> None:
+def test_padding_of_a_tile_is_not_visible(turned: bool) -> None:
     """An infinity in the last column stays in the last column, and nothing is written outside the result."""
     f = aj.function((lambda a, b: a @ b.T) if turned else (lambda a, b: a @ b), dynamic=True, threads=1)
     for n in SIDES:

@@ -29,14 +29,14 @@ ARRAYS = [
 ]
 
 
-def test_addresses_are_those_that_numpy_gives() -> None:
+def test_addresses_are_numpys() -> None:
     assert elements.data_addresses(ARRAYS) == elements.by_interface(ARRAYS) == [a.ctypes.data for a in ARRAYS]
     if elements.is_known():
         assert elements.by_struct(ARRAYS) == elements.by_interface(ARRAYS)
 
 
 @pytest.mark.parametrize("name", ["pypy", "graalpy"])
-def test_other_pythons_are_asked(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_the_layout_of_other_pythons_is_not_assumed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(sys, "implementation", SimpleNamespace(name=name))
     assert not elements.is_known()
 

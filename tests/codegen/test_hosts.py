@@ -80,7 +80,7 @@ def test_a_result_is_not_written_over_what_a_convolution_still_reads() -> None:
     check(program, sample(2, 5, 6, 3), sample(1, 1, 3, 3))
 
 
-def test_a_host_knows_no_positions() -> None:
+def test_a_host_has_no_positions() -> None:
     def program(x: Any, w: Any) -> Any:
         y = apply(Convolve(ONES, ONES, 1), x, w)
         return y * perform(Iota(y.dtype, y.shape, 2))

@@ -100,7 +100,7 @@ def test_every_entry_that_is_damaged_is_made_again(folder: Path, optimised: list
     assert len(optimised) == damaged
 
 
-def test_what_looks_at_the_passes_sees_them(optimised: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_verifying_and_dumping_run_the_passes(optimised: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program()(X, 3)
     monkeypatch.setenv("ADJIT_VERIFY", "1")
     program()(X, 3)
@@ -143,7 +143,7 @@ def test_another_version_of_adjit_is_another_program(optimised: list[str], monke
     assert len(optimised) == 4
 
 
-def test_sources_are_told_apart_by_size_and_time(tmp_path: Path) -> None:
+def test_sources_are_distinguished_by_size_and_time(tmp_path: Path) -> None:
     file = tmp_path / "inner" / "a.py"
     file.parent.mkdir()
     file.write_text("x = 1\n")

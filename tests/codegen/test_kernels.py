@@ -184,7 +184,7 @@ def test_identical_kernels_are_compiled_once() -> None:
     assert native.llvm.count("define hidden") < native.llvm.count("call void @k")
 
 
-def test_buffers_of_large_results_are_used_again_only_when_nobody_looks() -> None:
+def test_buffers_of_large_results_are_reused_only_without_references() -> None:
     x = np.zeros(100_000)
     native = compile_func(OPTIMIZE(build(lambda x: x + 1.0, x)))
     (first,) = native([x])

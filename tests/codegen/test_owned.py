@@ -190,7 +190,7 @@ def test_null_is_not_freed() -> None:
     assert not freed
 
 
-def test_a_function_that_raises_leaves_nothing() -> None:
+def test_a_function_that_raises_leaves_no_state() -> None:
     known = owned.live()
     with pytest.raises(ValueError, match="invalid literal"):
         owned.Owned(int, ("x",), print)

@@ -30,7 +30,7 @@ def expected(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.one_size("counts the kernels of its program")
-def test_a_module_in_many_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_in_many_parts_has_the_same_results(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = aj.function(many_kernels)
     np.testing.assert_allclose(whole(X), expected(X), rtol=1e-9)
     monkeypatch.setattr(parts, "LINES", 1)

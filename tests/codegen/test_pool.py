@@ -65,7 +65,7 @@ def test_callers_at_once_share_the_pool() -> None:
     assert not wrong
 
 
-def test_a_job_runs_on_no_more_threads_than_it_asks_for() -> None:
+def test_a_job_runs_on_at_most_the_requested_threads() -> None:
     """Chunks use memory by the number of their worker, and another function may have started more workers."""
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
     run = kind(library.addresses(["adjit_parallel"], current().with_threads(4))["adjit_parallel"])

@@ -38,7 +38,7 @@ def resident_kilobytes() -> int:
     return total
 
 
-def test_only_segments_that_nobody_writes_to() -> None:
+def test_only_segments_that_are_never_written() -> None:
     llvm.host()
     spans = residency._unwritten(llvm.LIBRARY)
     executable = [(start, stop) for start, stop, mode in mappings() if mode == "r-xp"]
@@ -60,7 +60,7 @@ def test_a_page_that_was_changed_is_never_dropped() -> None:
             assert rest[0] == "0"
 
 
-def test_code_leaves_and_comes_back() -> None:
+def test_code_is_released_and_paged_in_again() -> None:
     x = np.arange(5.0)
     aj.function(lambda x: np.exp(x) * 3.0)(x)
     residency.give_back(llvm.LIBRARY, always=True)

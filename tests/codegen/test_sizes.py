@@ -180,6 +180,6 @@ def test_compiling_takes_no_longer_for_large_sizes(name: str, monkeypatch: pytes
         lambda i: aj.zeros((2**40, 2**40)) + i[0],
     ],
 )
-def test_what_cannot_be_allocated_raises_at_once(function: Callable[..., Any]) -> None:
+def test_impossible_allocations_raise_at_once(function: Callable[..., Any]) -> None:
     with pytest.raises((MemoryError, ValueError)):
         aj.function(function)(np.arange(3))

@@ -143,7 +143,7 @@ def test_an_arena_grows_and_calls_with_other_sizes_go_on() -> None:
         np.testing.assert_allclose(got, np.sum(x @ x @ x), rtol=1e-4)
 
 
-def test_large_results_use_buffers_again_only_when_nobody_holds_them() -> None:
+def test_large_results_reuse_buffers_only_without_references() -> None:
     native, _ = compiled("func @f[B=32](%x: f32[B]) -> f32[B] {\n%y: f32[B] = add %x, 1.0\nreturn %y\n}")
     held = []
     for step, n in enumerate([100_000, 100_000, 100_000, 150_000, 90_000, 2, 100_000]):

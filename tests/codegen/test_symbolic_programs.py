@@ -76,7 +76,7 @@ def test_memory_that_cannot_exist_is_refused() -> None:
     assert native([np.ones(3, np.float32)])[0] == 27
 
 
-def test_what_has_no_code_for_all_sizes_says_so() -> None:
+def test_ops_without_code_for_all_sizes_raise() -> None:
     with pytest.raises(NotGeneral, match="print"):
         native_of('func @f[B=32](%x: f32[B]) -> f32[B] {\nprint %x {template="{}"}\n%y: f32[B] = add %x, 1.0\nreturn %y\n}')
 

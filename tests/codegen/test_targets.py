@@ -87,7 +87,7 @@ def test_a_level_that_the_cpu_lacks_is_refused() -> None:
         named("x86-64-v4", "x86_64-unknown-linux-gnu", "haswell", old)
 
 
-def test_settings_tell_targets_apart() -> None:
+def test_settings_distinguish_targets() -> None:
     """They are part of the names of cache entries."""
     machine = current()
     others = [machine._replace(vector_bytes=8), machine._replace(fma=not machine.fma), machine.with_threads(99), machine._replace(cpu="x")]

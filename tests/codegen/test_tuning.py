@@ -206,7 +206,7 @@ def test_tune_measures_prints_and_keeps(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @needs_blas
-def test_tune_without_a_cache_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tune_without_a_cache_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tune_module, "SHAPES", ((40, 50, 60),))
     monkeypatch.setitem(os.environ, "ADJIT_CACHE", "0")
     with pytest.raises(aj.UnsupportedError, match="could not be stored"):

@@ -39,7 +39,7 @@ def test_any_size_behind_one_signature(concrete: Any) -> None:
         ((tf.constant([1.0]), tf.constant(3.0)), {}, "'b' is 2 in this trace"),
     ],
 )
-def test_what_does_not_fit(concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any], message: str) -> None:
+def test_arguments_that_do_not_fit(concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message) as caught:
         concrete(*args, **kwargs)
     assert "Binding inputs to tf.function failed" in str(caught.value)
@@ -128,7 +128,7 @@ def test_the_graph() -> None:
     assert str(definition).startswith("func @double(%a: f32[])")
 
 
-def test_objects_that_say_what_they_are_share_a_trace() -> None:
+def test_objects_with_equal_trace_types_share_a_trace() -> None:
     class Kind(tf.types.experimental.TraceType):
         def __init__(self, owner: object) -> None:
             self.cls = type(owner)

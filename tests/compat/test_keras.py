@@ -264,7 +264,7 @@ class Both(keras.Model):
         super().__init__(inputs=x, outputs=x)
 
 
-def test_what_is_not_there_says_so() -> None:
+def test_missing_names_raise() -> None:
     with raises_with(NotImplementedError, "either a subclass of Model", "or Model(inputs, outputs)"):
         Both()
 

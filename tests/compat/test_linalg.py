@@ -76,7 +76,7 @@ def test_parameters_have_names_of_tensorflow() -> None:
     assert tf.vectorized_map(lambda x: 2 * x, tf.constant([1, 2]), fallback_to_while_loop=False).numpy().tolist() == [2, 4]
 
 
-def test_python_values_take_the_dtype_that_tensorflow_gives_them() -> None:
+def test_python_values_have_tensorflows_dtypes() -> None:
     for xlogy, log in ((tf.math.xlogy, np.log), (tf.math.xlog1py, np.log1p)):
         for x, y in ((0.0, 0.0), (2.0, 3.0), (0.0, tf.constant(0.0)), (tf.constant(2.0), 3.0), ([0.0, 2.0], 3.0)):
             with np.errstate(all="ignore"):

@@ -305,7 +305,7 @@ def test_refused_as_by_tensorflow(fn: Callable[..., Any], args: tuple[Any, ...],
     assert f"test_loops.py:{where}:" in str(caught.value)
 
 
-def test_a_loop_of_unknown_length_says_how_to_declare_shapes():
+def test_a_loop_of_unknown_length_explains_how_to_declare_shapes():
     @tf.function
     def f(n):
         v = tf.constant([0])

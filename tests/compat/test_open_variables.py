@@ -36,7 +36,7 @@ def test_assigning_another_shape() -> None:
     assert "shape=<unknown>" in repr(v)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_arguments_that_do_not_fit_are_refused() -> None:
     v = tf.Variable(tf.ones([2, 3]), shape=[None, 3])
     with pytest.raises(ValueError, match=r"variable shape \(None, 3\), and the assigned value shape \(5, 4\)"):
         v.assign(tf.ones([5, 4]))

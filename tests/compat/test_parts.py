@@ -38,7 +38,7 @@ def test_scatter(how: str, compiled: bool) -> None:
     np.testing.assert_allclose(v.numpy(), SCATTERED[how], rtol=1e-6)
 
 
-def test_scatter_returns_the_variable_and_wants_slices() -> None:
+def test_scatter_returns_the_variable_and_requires_slices() -> None:
     v = variable()
     assert v.scatter_add(ROWS) is v
     with pytest.raises(TypeError, match="not IndexedSlices"):

@@ -65,7 +65,7 @@ def test_variable() -> None:
     assert repr(pickle.loads(pickle.dumps(v))) == repr(copy.deepcopy(v)) == repr(v)
 
 
-def test_numpy_gives_scalars_and_copies() -> None:
+def test_numpy_returns_scalars_and_copies() -> None:
     x = tf.constant([1.0, 2.0])
     array = x.numpy()
     array[0] = 9
@@ -90,7 +90,7 @@ def test_dtype_and_shape() -> None:
     assert repr(tf.TensorSpec([None], tf.int32)) == "TensorSpec(shape=(None,), dtype=tf.int32, name=None)"
 
 
-def test_symbolic_tensors_say_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_repr_of_symbolic_tensors(capsys: pytest.CaptureFixture[str]) -> None:
     @tf.function
     def f(x):
         print(x, x.dtype, x.shape.as_list())

@@ -433,7 +433,7 @@ def test_ranges_of_floats_are_counted_in_their_own_precision() -> None:
             tf.range(*bounds)
 
 
-def test_batch_jacobians_ask_for_what_tensorflow_asks_for() -> None:
+def test_batch_jacobians_require_the_same_as_in_tensorflow() -> None:
     def tape_of(x, persistent=False):
         with tf.GradientTape(persistent=persistent) as tape:
             tape.watch(x)

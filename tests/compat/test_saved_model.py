@@ -229,7 +229,7 @@ def test_sizes_that_decide_what_is_computed_are_saved_if_called(tmp_path) -> Non
     assert [float(loaded.total(tf.ones([n]))) for n in (3, 4)] == [3.0, 6.0]
 
 
-def test_what_cannot_be_saved(tmp_path) -> None:
+def test_objects_that_cannot_be_saved(tmp_path) -> None:
     odd = Odd()
     odd.any_rows(X)
     odd.doubled(tf.Variable(1.0))
@@ -245,7 +245,7 @@ def test_what_cannot_be_saved(tmp_path) -> None:
         tf.saved_model.save(Model(), tmp_path, signatures={"f": lambda x: x})
 
 
-def test_files_that_are_no_saved_model(tmp_path) -> None:
+def test_files_that_are_not_saved_models(tmp_path) -> None:
     with pytest.raises(tf.errors.NotFoundError, match="SavedModel file does not exist"):
         tf.saved_model.load(tmp_path)
     (tmp_path / "saved_model.json").write_text("{")

@@ -146,7 +146,7 @@ def test_broken_descriptions(change: Any, message: str, tmp_path: Path) -> None:
         keras.models.load_model(path)
 
 
-def test_arrays_alone_are_no_model(tmp_path: Path) -> None:
+def test_arrays_alone_are_not_a_model(tmp_path: Path) -> None:
     nn.write_arrays(tmp_path / "a.safetensors", {"a": np.zeros(2)})
     with pytest.raises(nn.WeightsError, match="no model"):
         keras.models.load_model(tmp_path / "a.safetensors")

@@ -35,7 +35,7 @@ def test_save_and_restore(tmp_path: Path) -> None:
     assert tf.train.list_variables(tmp_path)[:2] == [("net/parts/0", []), ("net/parts/1/a", [])]
 
 
-def test_training_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+def test_training_continues_with_the_same_bits(tmp_path: Path) -> None:
     def parts() -> tuple[Any, Any, Any]:
         tf.keras.utils.set_random_seed(0)
         model = tf.keras.Sequential([tf.keras.layers.Dense(4, activation="tanh"), tf.keras.layers.Dense(1)])
@@ -64,7 +64,7 @@ def test_training_goes_on_with_the_same_bits(tmp_path: Path) -> None:
         np.testing.assert_array_equal(a.numpy(), b)
 
 
-def test_what_does_not_match(tmp_path: Path) -> None:
+def test_mismatches(tmp_path: Path) -> None:
     a, b = tf.Variable(1.0), tf.Variable([1.0, 2.0])
     path = tf.train.Checkpoint(a=a).save(tmp_path / "c")
     status = tf.train.Checkpoint(b=b).restore(path).expect_partial()

@@ -95,7 +95,7 @@ def test_parts_in_traced_branches() -> None:
     np.testing.assert_array_equal(f(tf.constant(-1.0)), W[1] * 2)
 
 
-def test_attributes_that_are_set_when_asked_for() -> None:
+def test_attributes_that_are_set_on_access() -> None:
     """Tensors created by native code for all sizes determine their type on first access."""
 
     @tf.function(reduce_retracing=True)

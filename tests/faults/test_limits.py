@@ -123,7 +123,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("home", ["missing", "a file", "read-only", "none"])
-def test_homes_that_nothing_can_be_written_to(tmp_path: Path, home: str) -> None:
+def test_homes_that_are_not_writable(tmp_path: Path, home: str) -> None:
     path = tmp_path / "home"
     if home == "a file":
         path.write_text("")

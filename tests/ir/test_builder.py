@@ -53,7 +53,7 @@ def test_the_innermost_builder_takes_the_statement() -> None:
     assert (len(outer.stmts), len(inner.stmts)) == (0, 1)
 
 
-def test_an_exception_leaves_nothing_behind() -> None:
+def test_an_exception_leaves_no_state() -> None:
     with pytest.raises(ZeroDivisionError), Builder() as b, b.at(Location("a.py", 1), "backward", None):
         raise ZeroDivisionError
     assert current_builder() is None

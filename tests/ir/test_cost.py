@@ -53,7 +53,7 @@ def test_the_latency_is_that_of_the_longest_chain() -> None:
     assert found.latency < found.flops
 
 
-def test_costly_and_cheap_functions_are_told_apart() -> None:
+def test_costly_and_cheap_functions_are_distinguished() -> None:
     assert Rsqrt().element_cost(F64).latency < MATH <= Atan2().element_cost(F64, F64).latency
 
 
@@ -74,7 +74,7 @@ def test_a_constant_costs_its_stores(name: str) -> None:
     assert Fill(dtype.type(1).item(), dtype, (3, 5)).cost() == Cost(bytes=15.0 * dtype.itemsize)
 
 
-def test_an_op_that_lowers_itself_must_say_what_it_costs() -> None:
+def test_an_op_that_lowers_itself_must_declare_its_cost() -> None:
     with pytest.raises(AdjitError, match="must declare its cost"):
 
         class Costless(Op):

@@ -76,7 +76,7 @@ def test_parsed_functions_differentiate() -> None:
     assert run(jvp_func(func), np.array(0.5), np.array(2.0))[1] == pytest.approx(6.0 * np.exp(0.5))
 
 
-def test_what_was_not_there_yet_says_so() -> None:
+def test_a_missing_value_raises() -> None:
     head, _, tail = TEXT.partition(" pull (")
     func = verify(parse_func(head + " later\n" + tail[tail.index("  return") :]))
     assert run(func, np.array(0.0))[0] == 1.0

@@ -15,7 +15,7 @@ PACKAGES = ("ir", "passes", "codegen", "tracer", "runtime", "nn", "compat")
 DECLARED = {"can_fail", "can_stop", "effect"}
 
 
-def test_only_effects_asks_the_op() -> None:
+def test_only_effects_reads_the_op() -> None:
     """`op.can_fail` ignores the contents of a region: only `ir.effects` reads the declarations of classes."""
     asked = []
     for path in (p for package in PACKAGES for p in (ROOT / package).rglob("*.py")):
@@ -26,7 +26,7 @@ def test_only_effects_asks_the_op() -> None:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             if isinstance(node, ast.Attribute) and node.attr in DECLARED and isinstance(node.ctx, ast.Load)
         ]
-    assert not asked, f"ask adjit.ir.effects.effects(stmt) instead: {asked}"
+    assert not asked, f"use adjit.ir.effects.effects(stmt) instead: {asked}"
 
 
 INNERMOST = {

@@ -28,7 +28,7 @@ def test_a_text_that_comes_back_has_the_same_fingerprint(random: Random) -> None
 
 
 @pytest.mark.parametrize("value", ["0.0", "-0.0", "nan"])
-def test_zeros_of_either_sign_and_nan_are_told_apart(value: str) -> None:
+def test_zeros_of_either_sign_and_nan_are_distinguished(value: str) -> None:
     """A second constant with other bits is another one, even if it is equal; one with the same bits is the same, even if it is NaN."""
     text = "func @f() -> (f64[3], f64[3]) {{\n  %a: f64[3] = fill {{value={}}}\n  %b: f64[3] = fill {{value={}}}\n  return %a, %b\n}}\n"
     prints = {other: fingerprint(parse_func(text.format(value, other))) for other in ("0.0", "-0.0", "nan")}

@@ -82,7 +82,7 @@ def test_while_loops_and_nesting() -> None:
     assert run(f, np.array(0)) == (0,)
 
 
-def test_fuse_means_its_statements() -> None:
+def test_fuse_is_equivalent_to_its_statements() -> None:
     f = func("""
         func @f(%x: f32[3]) -> (f32[3], f32[]) {
           %y: f32[3], %s: f32[] = fuse {

@@ -95,7 +95,7 @@ def test_rules_of_rows(stmts: list[str], yields: str, type: str, message: str) -
 # ---- plans
 
 
-def test_a_result_lies_where_the_loop_carries_it() -> None:
+def test_a_result_is_in_the_buffer_of_the_carry() -> None:
     refused(
         """
         func @f(%x: f64[16] @param+0) -> f64[16] arena 192 {

@@ -48,6 +48,6 @@ print(*sorted(set(REGISTRY) - loaded))
 """
 
 
-def test_the_parser_of_a_new_process_knows_every_op() -> None:
+def test_the_parser_of_a_new_process_finds_every_op() -> None:
     done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -48,7 +48,7 @@ def test_complex_literals_are_folded_like_other_operands() -> None:
     assert print_func(parse_func(once)) == once
 
 
-def test_what_cannot_be_folded_stays() -> None:
+def test_statements_that_cannot_be_folded_stay() -> None:
     for line in ("x" * 200, '  call "a, b, ' + "c, " * 60 + '"', "  op {names=[" + "1, " * 60 + "1]}"):
         assert folded(line) == line
     assert folded("short, line") == "short, line"

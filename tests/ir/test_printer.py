@@ -75,7 +75,7 @@ def one(op: Op, *args: Value | Literal) -> str:
     return body(Func("f", b.finish([])))[0]
 
 
-def test_types_are_said_once() -> None:
+def test_types_are_printed_once() -> None:
     x = Value(VECTOR, "x")
     assert one(Cast(F32), x) == "%0: f32[3] = cast %x"
     assert one(Broadcast((2, 3)), x) == "%0: f64[2,3] = broadcast %x"

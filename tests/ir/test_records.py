@@ -83,7 +83,7 @@ def test_records() -> None:
         records.replace(point, z=1)
 
 
-def test_what_is_refused() -> None:
+def test_refusals() -> None:
     with pytest.raises(TypeError, match="come last"):
         records.record(type("A", (), {"__annotations__": {"x": int, "y": int}, "x": 1}))
     with pytest.raises(TypeError, match="come last"):

@@ -53,7 +53,7 @@ def save(folder: Path, name: str, text: str) -> None:
 # ---- ops
 
 
-def test_every_op_says_how_it_is_written() -> None:
+def test_every_op_has_python_source() -> None:
     silent = [
         name
         for name, op in REGISTRY.items()

@@ -92,7 +92,7 @@ class Largest(nn.metrics.Metric):
         return self.state.read_operand()
 
 
-def test_a_metric_that_is_no_sum_is_an_error() -> None:
+def test_a_metric_that_is_not_a_sum_is_an_error() -> None:
     x = np.ones((8, 2), np.float32)
     t = nn.Trainer(nn.Dense(1), "mse", "sgd", metrics=[Largest()], distributed=True)
     with pytest.raises(TypeError, match="largest: state is not a sum over examples"):

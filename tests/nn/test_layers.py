@@ -173,7 +173,7 @@ def test_pooling() -> None:
     check_layer(nn.UpSampling2D((2, 3), **D), x, wanted=x.repeat(2, 1).repeat(3, 2))
 
 
-def test_max_pool_gives_the_gradient_to_the_first_maximum() -> None:
+def test_the_gradient_of_max_pool_goes_to_the_first_maximum() -> None:
     x = aj.tensor(np.ones((1, 2, 2, 1)))
     with aj.GradientTape() as tape:
         tape.watch(x)

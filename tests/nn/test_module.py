@@ -182,7 +182,7 @@ def test_initializers_have_the_moments_they_promise() -> None:
     assert np.array_equal(nn.initializers.HeNormal(9)((3, 3)), nn.initializers.HeNormal(9)((3, 3)))
 
 
-def test_the_summary_of_a_model_that_was_never_called_says_so() -> None:
+def test_the_summary_of_a_model_that_was_never_called() -> None:
     assert "layers make their variables when they are first called" in nn.Sequential([nn.Dense(1)]).summary()
 
 

@@ -254,7 +254,7 @@ def test_validation_split_is_the_end() -> None:
     assert_close(t.evaluate(X[120:], Y[120:])["loss"], history["val_loss"][0], 1e-6)
 
 
-def test_early_stopping_goes_back_to_the_best() -> None:
+def test_early_stopping_restores_the_best() -> None:
     t = trainer(0.3)
     values = iter([3.0, 2.0, 2.5, 2.6, 2.7, 2.8])
     best: list[list[np.ndarray]] = []
@@ -346,7 +346,7 @@ def test_bad_data_is_named() -> None:
         nn.Trainer(unused, "mse").fit(X, X[:, :3], verbose=0)
 
 
-def test_labels_that_are_no_class_are_named() -> None:
+def test_labels_that_are_not_classes_are_named() -> None:
     with raises_with(IndexError, "step 0 of epoch 1", "y holds 5 to 7", "from 0"):
         trainer().fit(X, Y + 5, verbose=0)
 

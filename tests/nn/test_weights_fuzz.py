@@ -160,7 +160,7 @@ def test_loading_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [v.numpy().tolist() for v in target.values()] == [[0.0, 0.0], [0.0, 0.0]]
 
 
-def test_an_epoch_that_is_no_number(tmp_path: Path) -> None:
+def test_an_epoch_that_is_not_a_number(tmp_path: Path) -> None:
     nn.set_seed(0)
     model = nn.Sequential([nn.Dense(1)])
     trainer = nn.Trainer(model, "mse", optimizers.SGD(0.1))

@@ -52,7 +52,7 @@ def test_operands_without_derivatives(op: Any, arrays: tuple[Any, ...], without:
             np.testing.assert_allclose(np.sum(forward.data * d.data), np.sum(back.data * seed.data), rtol=1e-12)
 
 
-def test_a_tape_gives_none_for_factors() -> None:
+def test_a_tape_returns_none_for_factors() -> None:
     factors = aj.tensor(FACTORS)
     with aj.GradientTape(persistent=True) as tape:
         tape.watch(factors)

@@ -98,7 +98,7 @@ def test_second_order_against_finite_differences(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [r for r in ROWS if r.wrt == () and "f64" in r.dtypes], ids=repr)
-def test_no_derivative_where_the_row_says_so(case: Case) -> None:
+def test_no_derivative_where_the_row_declares_none(case: Case) -> None:
     args = case.draw(F64)
     row = Row(case, args)
     row.wrt = [i for i, a in enumerate(args) if a.dtype.kind == "f"]

@@ -76,7 +76,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_keys_mean_what_numpy_means(key: Any) -> None:
+def test_keys_have_numpys_meaning(key: Any) -> None:
     wanted = BASE[key]
     (value,) = everywhere(lambda x: [ops.getitem(x, key)], [BASE])
     np.testing.assert_array_equal(value, wanted, strict=True)
@@ -144,7 +144,7 @@ def operand(*shape: int) -> Operand:
         (lambda: ops.arange(0, 1, 0), ShapeError, "step not zero"),
     ],
 )
-def test_errors_name_what_was_given(thunk: Callable[[], Any], error: type[Exception], message: str) -> None:
+def test_errors_name_the_argument(thunk: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         thunk()
 

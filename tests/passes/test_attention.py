@@ -75,7 +75,7 @@ def test_weights_scores_and_sums_that_are_returned_are_stored(name: str, type: s
         ("div %s, 2.0", "mul %s, 0.0"),
     ],
 )
-def test_what_only_looks_like_attention_stays(old: str, new: str) -> None:
+def test_programs_similar_to_attention_stay(old: str, new: str) -> None:
     body = FORWARD.replace("\n          ", "\n  ").replace(old, new)
     leaves(fuse_attention, f"{HEAD} -> f32[2,40,8] {{{body}  return %o\n}}\n".replace("%t, -inf", "%t, -inf"))
 

@@ -118,7 +118,7 @@ def test_an_unconnected_parameter_has_gradient_zero() -> None:
         ("func @f(%x: f64[]) -> () {\n  return\n}\n", None, "is missing"),
     ],
 )
-def test_gradients_that_cannot_be_asked_for(text: str, wrt: list[int] | None, message: str) -> None:
+def test_gradients_that_cannot_be_requested(text: str, wrt: list[int] | None, message: str) -> None:
     with pytest.raises(GradientError, match=message):
         value_and_grad_func(parse_func(text), wrt)
 

@@ -138,7 +138,7 @@ def test_straight_code_is_computed_again() -> None:
 
 
 @pytest.mark.parametrize("text", [DECAY])
-def test_no_memory_is_an_error_that_says_what_to_do(text: str) -> None:
+def test_lack_of_memory_is_an_error_with_a_remedy(text: str) -> None:
     native = compile_func(OPTIMIZE(gradient(text, "")))
     with pytest.raises(MemoryError, match="checkpoint="):
         native([np.array(0.9), np.array(2**60)])

@@ -108,12 +108,12 @@ def test_reverse_mode_through_a_loop_stores_the_results() -> None:
 
 
 @pytest.mark.parametrize("compile", [aj.function, lambda fn: fn], ids=["compiled", "eager"])
-def test_checkpoint_says_that_it_cannot_repeat_one(compile: Callable[..., Any]) -> None:
+def test_checkpoint_raises_if_it_cannot_repeat_a_call(compile: Callable[..., Any]) -> None:
     with pytest.raises(aj.UnsupportedError, match="all_reduce: a derivative would have to repeat it"):
         compile(aj.grad(lambda x: aj.sum(aj.checkpoint(lambda y: d.all_reduce(y * y) ** 2)(x))))(X)
 
 
-def test_a_tape_around_a_compiled_function_says_so_too() -> None:
+def test_a_tape_around_a_compiled_function_explains_it_too() -> None:
     f = aj.function(lambda x: aj.sum(d.all_reduce(x) ** 2))
     x = aj.tensor(X)
     with aj.GradientTape() as tape:

@@ -63,7 +63,7 @@ def test_zeros_of_both_signs_are_two_constants() -> None:
     )
 
 
-def test_regions_know_what_is_around_them_only() -> None:
+def test_regions_see_only_enclosing_values() -> None:
     rewrites(
         eliminate_common_subexpressions,
         """

@@ -11,7 +11,7 @@ from adjit.passes.simplify.dce import eliminate_dead_code, eliminate_repeated_ch
 from tests.passes.checks import QUICK, keeps_meaning, leaves, rewrites
 
 
-def test_what_nobody_reads_goes() -> None:
+def test_unused_statements_are_removed() -> None:
     rewrites(
         eliminate_dead_code,
         """
@@ -93,7 +93,7 @@ def test_what_is_printed_stays_wherever_it_is() -> None:
         rewrites(each, before, after)
 
 
-def test_a_failure_happens_though_nobody_reads_the_result() -> None:
+def test_a_failure_happens_even_if_the_result_is_not_used() -> None:
     """An index out of bounds raises eagerly, so it does here; but the array is not read."""
     rewrites(
         eliminate_dead_code,
@@ -232,7 +232,7 @@ def test_regions_lose_results() -> None:
     )
 
 
-def test_loops_lose_what_feeds_only_itself() -> None:
+def test_loops_lose_carries_that_feed_only_themselves() -> None:
     rewrites(
         eliminate_dead_code,
         """

@@ -59,7 +59,7 @@ def test_small_constants_fold_and_uniform_ones_become_literals() -> None:
     )
 
 
-def test_nothing_large_is_made() -> None:
+def test_no_large_array_is_created() -> None:
     leaves(
         fold,
         """
@@ -98,7 +98,7 @@ def test_a_known_branch_takes_the_place_of_its_if() -> None:
     )
 
 
-def test_what_fails_is_left_to_fail() -> None:
+def test_failing_statements_are_not_folded() -> None:
     leaves(
         fold,
         """

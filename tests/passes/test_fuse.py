@@ -76,7 +76,7 @@ def test_groups_that_meet_become_one() -> None:
     )
 
 
-def test_groups_stay_apart_where_one_waits_for_a_reduction_of_the_other() -> None:
+def test_groups_stay_separate_if_one_needs_a_reduction_of_the_other() -> None:
     rewrites(
         fuse,
         """
@@ -143,7 +143,7 @@ def test_elementwise_statements_join_the_convolution_that_they_read() -> None:
     )
 
 
-def test_what_waits_for_a_reduction_is_a_second_loop() -> None:
+def test_statements_after_a_reduction_are_a_second_loop() -> None:
     rewrites(
         fuse,
         """
@@ -186,7 +186,7 @@ def test_what_waits_for_a_reduction_is_a_second_loop() -> None:
     )
 
 
-def test_a_product_parts_what_comes_before_it_from_what_comes_after() -> None:
+def test_a_product_separates_earlier_from_later_statements() -> None:
     rewrites(
         fuse,
         """
@@ -354,7 +354,7 @@ def test_groups_are_bounded(size: int, most: int) -> None:
     assert 3000 // most <= len(out.stmts) <= 3000 // most + 2
 
 
-def test_a_hundred_thousand_statements_are_no_problem() -> None:
+def test_a_hundred_thousand_statements_work() -> None:
     assert len(OPTIMIZE(chain(100_000)).stmts) <= 100_000 // MAX_SMALL_OPS + 2
 
 

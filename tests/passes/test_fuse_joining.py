@@ -87,7 +87,7 @@ def test_a_reduction_of_a_number_joins_a_small_loop() -> None:
     )
 
 
-def test_what_reads_a_reduction_over_no_axes_is_another_loop() -> None:
+def test_statements_after_a_reduction_over_no_axes_are_another_loop() -> None:
     rewrites(
         fuse,
         """

@@ -83,7 +83,7 @@ def test_out_of_several_loops_as_far_as_possible() -> None:
     )
 
 
-def test_what_may_fail_or_never_run_stays() -> None:
+def test_statements_that_may_fail_or_never_run_stay() -> None:
     leaves(
         hoist_invariants,
         """

@@ -291,7 +291,7 @@ PRODUCT = """
     """
 
 
-def test_a_product_that_is_added_up_leaves() -> None:
+def test_a_product_that_is_summed_leaves_the_loop() -> None:
     """What the tests below change."""
     assert "scatter_set" in print_func(lift_products(parse_func(dedent(PRODUCT))))
 

@@ -62,7 +62,7 @@ def test_rows_that_trips_have_changed_stay(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(("write", "first"), [("scatter_set", "0.5"), ("scatter_set", "0.0"), ("scatter_add", "0.0")])
-def test_rows_that_all_trips_write_replace_what_was_there(write: str, first: str) -> None:
+def test_rows_that_all_iterations_write_replace_the_array(write: str, first: str) -> None:
     func = parse_func(
         dedent(f"""
         func @f(%x: f64[4,3], %w: f64[3,5]) -> f64[4,5] {{

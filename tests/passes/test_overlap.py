@@ -132,7 +132,7 @@ def test_it_does_not_if_the_product_is_needed_its_factors_change_or_there_are_th
     assert not summed(PRODUCT.replace("600", "300"))
 
 
-def test_in_order_nothing_moves() -> None:
+def test_with_collectives_in_order_nothing_moves() -> None:
     leaves(partial(overlap_reductions, target=USUAL.with_exchange(IN_ORDER, 1)), PRODUCT)
 
 

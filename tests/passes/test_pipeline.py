@@ -28,7 +28,7 @@ def test_passes_have_unique_names_and_are_observed_in_order() -> None:
     assert seen == [("simplify", 0), ("eliminate_dead_code", 0), ("simplify.2", 0)]
 
 
-def test_a_pass_is_not_run_again_on_what_it_gave() -> None:
+def test_a_pass_is_not_run_on_its_own_output() -> None:
     runs: list[str] = []
 
     def first(func: Func) -> Func:
@@ -51,7 +51,7 @@ def test_a_pass_is_not_run_again_on_what_it_gave() -> None:
 
 @QUICK
 @given(st.randoms(use_true_random=False))
-def test_passes_that_run_twice_find_nothing_in_what_they_made(random: Random) -> None:
+def test_passes_are_idempotent(random: Random) -> None:
     repeated = {each for name, each in OPTIMIZE.passes.items() if ".2" in name}
     assert repeated == {simplify, eliminate_common_subexpressions}
     func = random_func(random)

@@ -143,7 +143,7 @@ def test_checkpoints_change_nothing_of_second_order() -> None:
         assert_all_close(compiled(second, program.arrays), want, rtol=1e-10)
 
 
-def test_results_that_nobody_differentiates_cost_nothing() -> None:
+def test_results_that_are_not_differentiated_cost_nothing() -> None:
     func = PROGRAMS["polynomial"].func()
     block = Block(func.params, func.stmts, [func.params[0]])
     gradient = value_and_grad_func(func.replace(block=block))

@@ -149,7 +149,7 @@ def test_a_step_writes_the_variable_in_place(rate: Any) -> None:
     assert_array_equal(np.asarray(table)[unread], TABLE[unread])
 
 
-def test_an_index_out_of_bounds_leaves_the_variable_as_it_was() -> None:
+def test_an_index_out_of_bounds_leaves_the_variable_unchanged() -> None:
     table, step = descent(lambda: 0.1)
     with pytest.raises(OutOfBoundsError, match="index 50 is out of bounds"):
         step(np.array([1, 2, 50, 3, 4]), np.zeros((5, 6), "f4"))

@@ -117,7 +117,7 @@ def test_every_rule_is_exact_on_special_values(name: str, k: int, rule: Rule) ->
     assert tried, f"{name} matches no dtype"
 
 
-def test_every_rule_says_why_and_knows_its_ops() -> None:
+def test_every_rule_has_a_reason_and_valid_ops() -> None:
     def known(term: Term) -> bool:
         return not isinstance(term, Apply) or (term.op in REGISTRY and all(map(known, term.args)))
 
@@ -129,7 +129,7 @@ def test_every_rule_says_why_and_knows_its_ops() -> None:
 
 
 @pytest.mark.parametrize("line", ["x => y  # no name", "a: add(x, 0) => x", "a: x => x  # no op", "a: add(x, 0)) => x  # too many"])
-def test_what_is_no_rule_is_refused(line: str) -> None:
+def test_invalid_rules_are_refused(line: str) -> None:
     with pytest.raises(ParseError):
         parse_rules(line, GUARDS).by_op
 

@@ -253,7 +253,7 @@ def test_products_and_reductions_of_elements_are_pairwise() -> None:
     )
 
 
-def test_movements_of_elements_leave_nothing() -> None:
+def test_movements_of_elements_disappear() -> None:
     rewrites(
         unpack_small_arrays,
         """

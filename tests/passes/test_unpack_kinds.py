@@ -168,7 +168,7 @@ def test_arrays_of_one_element_are_not_concatenated() -> None:
     )
 
 
-def test_parts_of_several_sizes_are_told_apart() -> None:
+def test_parts_of_several_sizes_are_distinguished() -> None:
     rewrites(
         unpack_small_arrays,
         """

@@ -62,7 +62,7 @@ def test_every_rule_is_used() -> None:
     assert {"float32", "float64", "int8", "uint8", "int16", "int64", "bool"} <= dtypes
 
 
-def test_what_numpy_deprecates_is_not_drawn() -> None:
+def test_deprecated_numpy_functions_are_not_drawn() -> None:
     """A check treats warnings as errors: such a program would fail because of NumPy."""
 
     def deprecated(d: Draw) -> Node:
@@ -220,7 +220,7 @@ def test_a_smaller_program_that_does_not_end_is_given_up() -> None:
     assert not fails(PROGRAM.without(body=(line("v1 = np.cos(x0)"), line("v2 = x1 * 2"), endless)), "compiled value", seconds=0.5)
 
 
-def test_a_failure_says_how_to_repeat_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_prints_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tanh, "scalar", lambda self, emit, x: emit.call("atan", x))
     with pytest.raises(pytest.fail.Exception) as caught:
         run_programs(FIRST, 1, lambda seed: PROGRAM, "ADJIT_PROGRAMS=1 pytest")

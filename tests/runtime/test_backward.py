@@ -389,7 +389,7 @@ def test_an_error_in_the_middle_of_a_tape() -> None:
                 np.testing.assert_array_equal(aj.grad(f)(np.ones(2), False), np.cos(np.ones(2)))
 
 
-def test_a_program_that_fails_gives_way_to_the_rules() -> None:
+def test_after_a_failing_program_the_rules_are_used() -> None:
     def failing(*args: Any) -> Any:
         raise ArithmeticError("of the program")
 

@@ -13,7 +13,7 @@ import pytest
 import adjit as aj
 
 
-def test_collection_goes_on_as_it_was() -> None:
+def test_collection_continues_as_before() -> None:
     seen = []
 
     def noted(x):
@@ -92,7 +92,7 @@ def traced_with_captured(program: Callable[[Any, Captured], Any], compiled: bool
 
 @pytest.mark.parametrize("program", NESTED.values(), ids=NESTED)
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_what_nested_functions_capture_is_freed(program: Callable[[Any, Captured], Any], compiled: bool) -> None:
+def test_captures_of_nested_functions_are_freed(program: Callable[[Any, Captured], Any], compiled: bool) -> None:
     """Tables of functions, such as that of converted ones, keep none of them alive."""
     left = traced_with_captured(program, compiled)
     gc.collect()

@@ -80,7 +80,7 @@ def test_division_and_powers_at_special_values() -> None:
         np.testing.assert_allclose(aj.function(np.power)(base, exponent), np.power(base, exponent), rtol=1e-13)
 
 
-def test_what_numpy_refuses_is_refused() -> None:
+def test_refusals_of_numpy_are_refused() -> None:
     for call in (lambda z: z % 2, lambda z: np.floor(z), lambda z: np.arctan2(z, z)):
         with pytest.raises(DTypeError, match="not supported"):
             aj.function(call)(Z)
@@ -113,7 +113,7 @@ def test_systems_of_equations() -> None:
     np.testing.assert_allclose(aj.function(np.linalg.solve)(stack, A[:, :2]), np.linalg.solve(stack, A[:, :2]), atol=1e-13)
 
 
-def test_nothing_loses_its_imaginary_part_silently() -> None:
+def test_no_imaginary_part_is_lost_silently() -> None:
     for call in (lambda z: np.quantile(z, 0.3), lambda z: np.nanquantile(z, 0.3), lambda z: np.geomspace(z[0], 2, 3)):
         with pytest.raises((TypeError, ValueError)):
             aj.function(call)(A)

@@ -48,7 +48,7 @@ def test_backward_names_the_forward_op(dynamic: bool) -> None:
     assert "np.sqrt(x * 2.0)" in str(caught.value)
 
 
-def test_what_a_where_masks_is_no_finding() -> None:
+def test_masked_values_are_not_reported() -> None:
     f = aj.function(lambda x: np.where(x > 0.0, np.log(x), 0.0))
     assert f.debug(np.array([0.0, 1.0])).tolist() == [0.0, 0.0]
 
@@ -78,7 +78,7 @@ def test_loops() -> None:
 
 
 @pytest.mark.usefixtures("debugging")
-def test_the_setting_checks_every_call_and_leaves_variables_alone() -> None:
+def test_the_setting_checks_every_call_and_leaves_variables_unchanged() -> None:
     w = aj.Variable([1.0, 2.0], name="w")
 
     @aj.function

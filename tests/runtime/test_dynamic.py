@@ -134,7 +134,7 @@ def test_inequalities_become_guards():
     assert "for B-7 != 0" in f.pretty_printed_signature()
 
 
-def test_what_fixes_a_size_is_named_with_its_line():
+def test_the_reason_for_a_fixed_size_is_named_with_its_line():
     def odd(n):
         return np.zeros(list(range(n))[-1])  # a list has as many items as it has
 
@@ -225,7 +225,7 @@ def test_open_sizes_of_a_signature_are_general_at_once():
     assert "x: f64[B,3], n: int" in g.pretty_printed_signature()
 
 
-def test_open_sizes_are_compiled_one_by_one_if_told_so():
+def test_open_sizes_are_compiled_one_by_one_on_request():
     f = aj.function(lambda x: x * 2, input_signature=[aj.TensorSpec([None], "f8")], dynamic=False)
     for n in (3, 4):
         f(np.ones(n))
@@ -324,7 +324,7 @@ NARROWED = {
 
 
 @pytest.mark.parametrize("name", NARROWED)
-def test_a_program_for_the_sizes_that_a_pass_treats_alike(name):
+def test_a_program_for_the_sizes_with_the_same_decision(name):
     """Gradients pad by widths that may be 0 at the smallest size. Where the operand may be empty, that size has its own program."""
     fn, conditions = NARROWED[name]
 

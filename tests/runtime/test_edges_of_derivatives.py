@@ -182,7 +182,7 @@ def test_rules_may_give_gradients_of_variables(compiled: bool) -> None:
     np.testing.assert_array_equal(np.asarray(by_state), 21.0)
 
 
-def test_none_stands_for_the_gradient_of_a_structure() -> None:
+def test_none_replaces_the_gradient_of_a_structure() -> None:
     f = aj.custom_vjp(lambda pair, x: pair[0] * x)
     f.defvjp(lambda pair, x: (pair[0] * x, pair), lambda pair, d: (None, d * pair[0]))
     by_x = aj.grad(lambda x: aj.sum(f((x * 0.0 + 3.0, x), x)))(X)

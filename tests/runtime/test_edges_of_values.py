@@ -20,7 +20,7 @@ X = np.array([1.0, -2.0, 3.0])
 # ---- arrays of tensors
 
 
-def test_arrays_are_views_or_copies_as_asked() -> None:
+def test_arrays_are_views_or_copies_as_requested() -> None:
     t = aj.tensor(X)
     assert not np.asarray(t).flags.writeable
     copy = np.array(t)
@@ -48,7 +48,7 @@ def test_buffers_are_read_only_and_not_of_what_is_differentiated() -> None:
             memoryview(t)  # type: ignore[arg-type]
 
 
-def test_integers_fit_the_dtype_that_is_asked_for() -> None:
+def test_integers_fit_the_requested_dtype() -> None:
     np.testing.assert_array_equal(aj.tensor([0, 255], dtype="uint8").numpy(), np.array([0, 255], "u1"))
     for values in ([0, 256], [-1, 3]):
         with pytest.raises(aj.DTypeError):
@@ -169,7 +169,7 @@ def test_a_derivative_that_passes_a_branch_is_explained() -> None:
 # ---- ranks
 
 
-def test_what_ranks_do_differently_is_named() -> None:
+def test_differences_between_ranks_are_named() -> None:
     one = Description("step", (Line("all_reduce f64[3]", " at a.py:1"), Line("  broadcast f64[]", " at a.py:2")))
     assert difference(one, one._replace(name="other"), 2) == (
         "ranks call different functions with collectives: step on rank 0, other on rank 2"

@@ -92,7 +92,7 @@ def same(got: Outcome, wanted: Outcome) -> None:
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
-def test_effects_happen_alike_however_a_program_is_run(seed: int) -> None:
+def test_effects_are_the_same_however_a_program_is_run(seed: int) -> None:
     program = Program(seed)
     f = aj.function(program.call)
     ways = {"compiled": f, "recorded": taped(f), "pushed": pushed(f), "inside": aj.function(taped(program.call))}

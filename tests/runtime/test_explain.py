@@ -164,7 +164,7 @@ def test_computed_outside() -> None:
     assert "the target was not computed by anything that the tape recorded" in tape.explain(x * x, x)
 
 
-def test_what_cannot_be_explained() -> None:
+def test_requests_that_cannot_be_explained() -> None:
     with aj.GradientTape() as tape:
         y = W * W
     with pytest.raises(ValueError, match="the source must be a tensor"):

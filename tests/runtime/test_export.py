@@ -212,7 +212,7 @@ def test_errors_in_javascript(tmp_path: Path) -> None:
     assert "\n".join(rest) == f"{message(np.array([1, -9]), 4)}\nw takes 5 numbers, not 2"
 
 
-def test_an_error_leaves_the_state_as_it_was(tmp_path: Path) -> None:
+def test_an_error_leaves_the_state_unchanged(tmp_path: Path) -> None:
     table = aj.Variable(np.arange(6.0), name="table")
 
     @aj.function

@@ -226,7 +226,7 @@ def test_where_sizes_cannot_be_found(refused: Callable[[], Any]) -> None:
         refused()
 
 
-def test_a_branch_in_a_branch_says_what_is_possible() -> None:
+def test_a_branch_in_a_branch_raises_with_a_remedy() -> None:
     @aj.function
     def f(x, k):
         if k > 1:

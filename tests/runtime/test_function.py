@@ -141,7 +141,7 @@ def test_the_order_of_keywords_counts_only_where_a_function_sees_it() -> None:
     assert [float(g(scale=2.0, add=1.0)), float(g(add=1.0, scale=2.0))] == [2.0, 1.0]
 
 
-def test_structures_are_told_apart() -> None:
+def test_structures_are_distinguished() -> None:
     f = aj.function(lambda *args, **kwargs: len(args) + len(kwargs), reduce_retracing=True)
     x = np.ones(2)
     calls: list[Any] = [

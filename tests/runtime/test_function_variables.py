@@ -56,7 +56,7 @@ def test_gradients_by_variables_that_are_arguments() -> None:
     assert (loss.item(), gradients["w"].tolist(), gradients["b"].item()) == (9.0, [6.0, 12.0], 6.0)
 
 
-def test_variables_are_read_anew_at_each_call() -> None:
+def test_variables_are_read_again_at_each_call() -> None:
     w = aj.Variable(1.0)
     f = aj.function(lambda x: x * w)
     assert f(2.0).item() == 2.0

@@ -68,7 +68,7 @@ def test_tab_completion_shows_public_names_only(path: str) -> None:
             assert str(getattr(value, "__module__", None) or "adjit").startswith(("adjit", "numpy", "builtins", "types")), each
 
 
-def test_tab_completion_shows_what_people_look_for() -> None:
+def test_tab_completion_shows_public_names() -> None:
     assert {"exp", "reduce_sum", "top_k"} <= set(dir(aj.tf.math))
     assert {"conv2d", "relu", "softmax", "dropout"} <= set(dir(aj.tf.nn))
     assert {"function", "GradientTape", "keras", "reduce_sum"} <= set(dir(aj.tf))

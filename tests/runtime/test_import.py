@@ -15,7 +15,7 @@ def loaded_by(module: str) -> set[str]:
     return set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout))
 
 
-def test_what_is_loaded_late() -> None:
+def test_modules_that_are_imported_late() -> None:
     late = {"llvmlite", "astunparse", "inspect", "ast", "dis", "ctypes.util", "adjit.codegen.compile", "adjit.passes.pipeline"}
     late |= {"adjit.passes.autodiff", "adjit.ir.target"}
     assert not late & (loaded_by("adjit") - loaded_by("numpy"))

@@ -89,7 +89,7 @@ def test_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         aj.function(lambda x: x + 1.0, name="none")(1.0)
 
 
-def test_autograph_says_why_a_function_is_traced_as_it_is() -> None:
+def test_autograph_gives_the_reason_for_tracing_without_conversion() -> None:
     made: dict[str, Any] = {}
     exec(compile(ast.parse(" ".join(["def", "f(x):", "return", "x", "+", "1"])), "<made>", "exec"), made)  # its text is nowhere
     assert aj.function(made["f"]).inspect(X).autograph.startswith("# f is not converted: its source is not available")

@@ -171,7 +171,7 @@ def looked_at(x: Any) -> Any:
     return x * more * [1.0, 2.0][int(x > 0)] * int(x)
 
 
-def test_looking_is_no_leak() -> None:
+def test_reading_is_not_a_leak() -> None:
     assert float(aj.grad(looked_at)(1.5)) == 8 * 2 * 12
     x = aj.tensor(1.5)
     with aj.GradientTape() as tape:
@@ -311,7 +311,7 @@ def test_a_function_with_its_own_derivative_may_compute_with_anything() -> None:
         aj.grad(lambda x: f(x) * math.sin(x))(1.5)
 
 
-def test_higher_derivatives_need_what_tapes_have_followed() -> None:
+def test_higher_derivatives_need_values_that_tapes_have_recorded() -> None:
     assert float(aj.grad(aj.grad(with_cosine(lambda x: None)))(1.5)) == pytest.approx(-math.sin(1.5))
     with pytest.raises(aj.GradientError, match=r"f: its gradient is being differentiated(.|\n)*reads slope(.|\n)*custom_gradient"):
         aj.grad(aj.grad(with_cosine(lambda x: math.cos(x))))(1.5)
@@ -321,7 +321,7 @@ def test_higher_derivatives_need_what_tapes_have_followed() -> None:
         aj.grad(aj.grad(saved))(1.5)
 
 
-def test_what_such_a_function_takes_out_may_not_be_used_beside_it() -> None:
+def test_values_converted_in_such_a_function_may_not_be_used_outside() -> None:
     taken = []
 
     @aj.custom_gradient

@@ -88,7 +88,7 @@ def test_costs_follow_from_types(profiled: Profile) -> None:
     assert kernel._replace(seconds=0.0).gflops is None
 
 
-def test_broadcasts_cost_what_there_is_of_them() -> None:
+def test_broadcasts_cost_as_much_as_their_operands() -> None:
     found = aj.function(lambda x, b: np.maximum(x + b, 0.0)).profile(np.ones((100, 32)), np.ones(32), repeat=1)
     (kernel,) = found.kernels
     assert kernel.bytes == 8 * (2 * 100 * 32 + 32)
@@ -105,7 +105,7 @@ def test_memory(profiled: Profile) -> None:
     assert memory.peak == memory.arguments + memory.results + memory.arena
 
 
-def test_loops_count_their_trips_and_what_they_save() -> None:
+def test_loops_count_their_iterations_and_saved_values() -> None:
     @aj.function
     def iterate(x: Any, n: Any) -> Any:
         with aj.GradientTape() as tape:

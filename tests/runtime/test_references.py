@@ -42,7 +42,7 @@ def test_buffers_in_use_are_not_given_again(taking: str) -> None:
 
 @pytest.mark.parametrize("held", ["nothing", "tensor", "array", "view", "another variable"])
 @pytest.mark.parametrize("by", ["step", "keyword", "eager"])
-def test_variables_are_written_in_place_only_if_nobody_shares_them(held: str, by: str) -> None:
+def test_variables_are_written_in_place_only_if_they_are_not_shared(held: str, by: str) -> None:
     w = aj.Variable(np.zeros(4))
     w.assign(np.arange(4.0))
 
@@ -70,7 +70,7 @@ def test_variables_are_written_in_place_only_if_nobody_shares_them(held: str, by
         np.testing.assert_array_equal(np.array(shared), before)
 
 
-def test_a_step_does_not_copy_what_nobody_shares() -> None:
+def test_a_step_does_not_copy_unshared_arrays() -> None:
     w = aj.Variable(np.zeros(4))
 
     @aj.function

@@ -87,7 +87,7 @@ def test_retraces_leave_memory_flat() -> None:
     assert resident() - before < 8 << 20
 
 
-def test_eager_tapes_leave_nothing_behind() -> None:
+def test_eager_tapes_leave_no_state() -> None:
     w = aj.Variable(np.ones(8))
 
     def step() -> None:

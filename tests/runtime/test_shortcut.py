@@ -191,7 +191,7 @@ def test_keys_that_run_python_code_when_they_are_compared() -> None:
     np.testing.assert_array_equal(f(plain).numpy(), np.full(3, 2.0))
 
 
-def test_static_values_are_told_apart() -> None:
+def test_static_values_are_distinguished() -> None:
     f = aj.function(lambda x, how: x * 2.0 if how == "double" else x)
     for how, factor in (("double", 2.0), ("single", 1.0), ("double", 2.0), ("".join(["dou", "ble"]), 2.0)):
         np.testing.assert_array_equal(f(A, how).numpy(), factor * A)
@@ -255,7 +255,7 @@ def test_integers_of_all_sizes() -> None:
     assert int(f(7)) == 7
 
 
-def test_numbers_of_other_classes_are_told_apart() -> None:
+def test_numbers_of_other_classes_are_distinguished() -> None:
     class Metres(float):
         pass
 
@@ -285,7 +285,7 @@ def test_gradients_of_structures() -> None:
     np.testing.assert_allclose(gradients["b"][0].numpy(), slope.sum(0))
 
 
-def test_variables_are_updated_in_place_unless_somebody_holds_their_value() -> None:
+def test_variables_are_updated_in_place_unless_their_value_is_referenced() -> None:
     w = aj.Variable(np.zeros(3))
 
     @aj.function
@@ -334,7 +334,7 @@ def test_tapes_eager_runs_and_traces_close_the_gate() -> None:
     assert gate.reasons == 0
 
 
-def test_a_function_and_what_it_compiled_can_be_forgotten() -> None:
+def test_a_function_and_its_programs_can_be_freed() -> None:
     f = aj.function(lambda x: x + 1.0)
     f(np.arange(3.0))
     assert is_native(f)

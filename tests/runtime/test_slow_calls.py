@@ -28,7 +28,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("words", SLOW)
-def test_said_once_with_the_argument(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warned_once_with_the_argument(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slow_calls, "PATIENCE", 5)
     f = aj.function(lambda *args: 1.0)
     given = SLOW[words]()
@@ -42,7 +42,7 @@ def test_said_once_with_the_argument(words: str, monkeypatch: pytest.MonkeyPatch
     assert warning.filename == __file__
 
 
-def test_plain_arguments_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_arguments_give_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slow_calls, "PATIENCE", 2)
     f = aj.function(lambda *args, **named: 1.0)
     for _ in range(5):

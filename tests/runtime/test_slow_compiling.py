@@ -41,14 +41,14 @@ def test_without_a_loop_there_is_nothing_to_rewrite(monkeypatch: pytest.MonkeyPa
         aj.function(lambda x: np.sin(x) + 1.0)(np.ones(3))
 
 
-def test_usual_calls_say_nothing() -> None:
+def test_usual_calls_give_no_warning() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         aj.function(lambda x: np.cos(x) + 1.0)(np.ones(3))
     assert not [w for w in caught if issubclass(w.category, aj.SlowCompilationWarning)]
 
 
-def test_waiting_for_a_busy_machine_is_no_slow_compilation() -> None:
+def test_waiting_for_a_busy_machine_is_not_slow_compilation() -> None:
     f = aj.function(lambda x: x + 1.0)
     f(1.0)
     (concrete,) = f._cache.values()

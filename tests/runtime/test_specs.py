@@ -142,7 +142,7 @@ def call_all(f: Any, calls: Any) -> None:
 
 
 class TestRetraces:
-    def test_a_streak_of_traces_that_nobody_uses_again_warns(self) -> None:
+    def test_a_streak_of_traces_that_are_used_once_warns(self) -> None:
         f = aj.function(lambda x, y: x.sum() + y, name="loss", dynamic=False)
         with pytest.warns(aj.RetraceWarning, match=r"loss has been compiled 5 times.*`x`: dim 0 was 4, is 5\.") as caught:
             call_all(f, [(np.ones(n), 1.0) for n in range(1, 6)])
@@ -209,7 +209,7 @@ def test_a_deleted_function_is_freed() -> None:
     ],
     ids=["keys", "more"],
 )
-def test_the_warning_says_what_differs_in_a_structure(make: Any, text: str) -> None:
+def test_the_warning_names_the_difference_in_a_structure(make: Any, text: str) -> None:
     func = aj.function(lambda d: d)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -101,7 +101,7 @@ def test_user_arrays_may_be_written_to_after_recording() -> None:
     assert tape.gradient(y, w).tolist() == [2.0, 3.0]
 
 
-def test_a_spent_tape_lets_go_of_what_it_recorded() -> None:
+def test_a_used_tape_frees_its_record() -> None:
     w = aj.Variable([1.0, 1.0])
     with aj.GradientTape() as tape:
         y = w * 2.0
@@ -113,7 +113,7 @@ def test_a_spent_tape_lets_go_of_what_it_recorded() -> None:
     assert gone() is None
 
 
-def test_tapes_of_other_threads_hear_nothing() -> None:
+def test_tapes_of_other_threads_record_nothing() -> None:
     w = aj.Variable(2.0)
     found: list[Any] = []
     with aj.GradientTape() as tape:

@@ -141,7 +141,7 @@ def test_conversions_of_several_elements_raise(convert: type) -> None:
         convert(aj.tensor([1.0, 2.0]))
 
 
-def test_floats_are_no_indices_and_scalars_do_not_iterate() -> None:
+def test_floats_are_not_indices_and_scalars_do_not_iterate() -> None:
     with pytest.raises(TypeError, match="integer scalar"):
         [1][aj.tensor(0.0)]
     with pytest.raises(TypeError, match="0-dimensional"):

@@ -128,7 +128,7 @@ def test_jvp_and_vjp_of_compiled_functions() -> None:
     assert (value.item(), pull(1.0)[0].item(), pull(10.0)[0].item()) == (8.0, 12.0, 120.0)
 
 
-def test_what_cannot_be_differentiated() -> None:
+def test_arguments_that_cannot_be_differentiated() -> None:
     with pytest.raises(GradientError, match=r"cube: argument 0 is i64.*float"):
         aj.grad(cube)(3)
     with pytest.raises(GradientError, match=r"floating-point scalars.*vjp"):

@@ -256,7 +256,7 @@ def test_custom_jvp_of_structures_and_static_arguments() -> None:
     assert (out["a"].item(), out["b"].item()) == (512.0, 200.0)
 
 
-def test_custom_jvp_says_what_is_wrong() -> None:
+def test_errors_of_custom_jvp() -> None:
     @aj.custom_jvp
     def f(x: Any) -> Any:
         return x * x

@@ -143,7 +143,7 @@ def incremented(w: aj.Variable) -> aj.Function:
     return step
 
 
-def test_updates_are_in_place_when_nobody_looks() -> None:
+def test_updates_are_in_place_without_other_references() -> None:
     w = aj.Variable(np.zeros(100))
     step = incremented(w)
     step()

@@ -105,7 +105,7 @@ def test_a_result_follows_a_number_without_a_trace() -> None:
 
 
 @pytest.mark.skipif(not available(), reason="calls go through Python")
-def test_the_native_entry_takes_and_gives_them() -> None:
+def test_the_native_entry_takes_and_returns_them() -> None:
     f = aj.function(lambda k, n, z, x: ({"k": k + 1.0}, [n + 1, z + 1j], (x * k).sum()))
     state: Any = 1.0, 1, 1j
     for _ in range(60):

@@ -44,7 +44,7 @@ def test_every_mutant_is_another_function(file: Path) -> None:
         assert repr([changed(None, *args) for args in CALLS]) != repr(plain), mutant
 
 
-def test_mutants_say_what_they_change(file: Path) -> None:
+def test_mutants_describe_their_change(file: Path) -> None:
     found = [(mutant.line, mutant.what) for mutant in mutants(file, lambda name: True)]
     assert found == [
         (5, "negate the condition"),

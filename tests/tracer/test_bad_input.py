@@ -64,7 +64,7 @@ def test_arguments_of_other_dtypes_are_named(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("give", [lambda x: (v for v in x), lambda x: zip(x, x), lambda x: map(abs, x), lambda x: iter([x])])
-def test_iterators_are_no_results(give: Any) -> None:
+def test_iterators_are_not_results(give: Any) -> None:
     with pytest.raises(aj.TraceError, match="return a list of its items"):
         aj.function(give)(X)
 
@@ -92,7 +92,7 @@ def test_keys_of_dicts_are_named() -> None:
         aj.function(f)(1.0)
 
 
-def test_traced_sizes_say_once_what_to_do() -> None:
+def test_traced_sizes_raise_once_with_a_remedy() -> None:
     with pytest.raises(aj.TraceError, match="the length of a slice follows from traced bounds") as caught:
         aj.vmap(lambda n: aj.tensor(X)[:n])(np.array([1, 2]))
     assert str(caught.value).count("\n") == 1, "the user's line, once"
@@ -117,7 +117,7 @@ class Opaque:
         self.value = value
 
 
-def test_what_numpy_alone_has_is_refused_while_tracing() -> None:
+def test_functions_that_only_numpy_has_are_refused_while_tracing() -> None:
     with pytest.raises(aj.AdjitError, match=r"np\.array2string is not supported"):
         aj.function(lambda x: np.array2string(x))(X)
 

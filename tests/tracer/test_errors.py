@@ -43,7 +43,7 @@ CONCRETE: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("advice", CONCRETE)
-def test_needing_a_value_says_what_to_do(advice: str) -> None:
+def test_needing_a_value_raises_with_a_remedy(advice: str) -> None:
     error = refused(CONCRETE[advice])
     assert isinstance(error, TraceError)
     assert isinstance(error, TypeError)
@@ -69,7 +69,7 @@ UNSUPPORTED: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
-def test_what_is_not_there_is_named(name: str) -> None:
+def test_missing_names_are_named(name: str) -> None:
     fn, advice = UNSUPPORTED[name]
     error = refused(fn)
     assert isinstance(error, UnsupportedError)

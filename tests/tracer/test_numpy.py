@@ -23,7 +23,7 @@ def calls() -> list[Any]:
 
 @pytest.mark.parametrize("row", calls())
 @pytest.mark.parametrize("runner", [run_eager, run_traced], ids=["eager", "traced"])
-def test_gives_what_numpy_gives(row: Call, runner: Any) -> None:
+def test_has_numpys_results(row: Call, runner: Any) -> None:
     fn, args = row
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

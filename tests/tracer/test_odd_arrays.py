@@ -69,7 +69,7 @@ def test_refused_everywhere(name: str, entrance: str) -> None:
         ENTRANCES[entrance](array)
 
 
-def test_the_masked_constant_is_no_number() -> None:
+def test_the_masked_constant_is_not_a_number() -> None:
     for enter in (aj.tensor, lambda a: X + a, lambda a: aj.tensor([1.0, a]), lambda a: aj.function(lambda x: x * 2.0)(a)):
         with pytest.raises(aj.DTypeError, match="lose its mask"):
             enter(np.ma.masked)
@@ -112,7 +112,7 @@ RIGHT: dict[str, Callable[[], np.ndarray[Any, Any]]] = {
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_however_it_lies(name: str) -> None:
+def test_right_in_any_layout(name: str) -> None:
     array = RIGHT[name]()
     before = array.copy()
     double = aj.function(lambda x: x * 2.0 + x.astype(np.float64))

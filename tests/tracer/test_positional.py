@@ -121,7 +121,7 @@ def test_digitize_takes_bins_of_either_direction(bins: np.ndarray[Any, Any], rig
 
 
 @pytest.mark.parametrize("function", [np.nanargmax, np.nanargmin], ids=lambda f: f.__name__)
-def test_nothing_but_nan_has_no_extreme(function: Any) -> None:
+def test_only_nan_has_no_extreme(function: Any) -> None:
     x = np.array([[np.nan, 2.0], [np.nan, -np.inf]])
     for call in (function, lambda x: function(aj.tensor(x)), aj.function(lambda x: function(x))):
         assert int(call(x)) == int(function(x))

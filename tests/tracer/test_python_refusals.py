@@ -37,7 +37,7 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_integers_do_what_pythons_do(name: str, mode: str) -> None:
+def test_integers_behave_as_in_python(name: str, mode: str) -> None:
     python = OPERATORS[name]
     both = aj.function(lambda a, b: python(a, b))
     for a in INTEGERS:
@@ -72,7 +72,7 @@ def test_floats_are_ieee_numbers(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["//", "%", "<<", ">>"])
-def test_arrays_do_what_numpys_do(name: str) -> None:
+def test_arrays_behave_as_numpys(name: str) -> None:
     python = OPERATORS[name]
     a, b = np.array([5, -5, 0]), np.array([0, -1, 3])
     with np.errstate(all="ignore"):
@@ -86,7 +86,7 @@ def python_of(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, b: function(a, b)
 
 
-def test_the_error_names_the_line_and_leaves_variables_alone() -> None:
+def test_the_error_names_the_line_and_leaves_variables_unchanged() -> None:
     w = aj.Variable(1.0)
 
     @aj.function

@@ -141,7 +141,7 @@ def test_put_along_no_axis() -> None:
         same(np.asarray(f(W, np.array([1, 7]), -1.0, axis=None)), wanted)
 
 
-def test_sets_of_nothing_are_padded() -> None:
+def test_empty_sets_are_padded() -> None:
     f = aj.function(lambda x: (aj.setdiff1d(x[:0], x, size=2), aj.setdiff1d(x[:0], x, size=2, fill_value=7.0)))
     same(aj.tree_map(np.asarray, f(X)), (np.zeros(2), np.full(2, 7.0)))
 

@@ -57,7 +57,7 @@ def test_compiled_with_a_size(name: str, args: tuple[Any, ...], size: int) -> No
         np.testing.assert_array_equal(np.asarray(a)[:n], b[:n])
 
 
-def test_what_is_missing_is_filled_up() -> None:
+def test_missing_elements_are_padded() -> None:
     assert aj.function(lambda x: aj.unique(x, size=6))(A).tolist() == [0.0, 1.0, 2.0, 3.0, 0.0, 0.0]
     assert aj.function(lambda x: aj.unique(x, size=6, fill_value=-1))(A).tolist() == [0.0, 1.0, 2.0, 3.0, -1.0, -1.0]
     assert aj.function(lambda x: aj.nonzero(x, size=4, fill_value=9)[0])(np.array([0, 1, 1])).tolist() == [1, 2, 9, 9]

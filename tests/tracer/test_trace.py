@@ -142,7 +142,7 @@ def test_places_inside_numpy_functions_are_the_users() -> None:
 # ---- weak types
 
 
-def test_a_traced_python_scalar_gives_way() -> None:
+def test_a_traced_python_scalar_is_weakly_typed() -> None:
     def f(x: Any, k: Any, n: Any) -> Any:
         return x * k + n, k * 2.0 + n, np.sin(k) * x, n // 2, -k
 
@@ -204,7 +204,7 @@ def test_splats_fold_and_have_the_methods_of_arrays() -> None:
     assert "cos" not in op_names(program)
 
 
-def test_present_gives_what_users_hold() -> None:
+def test_present_returns_the_classes_of_users() -> None:
     literal = Literal(2.0, TensorType(F64, (2,)))
     assert type(present(literal)).__name__ in ("Concrete", "Tensor")
 
@@ -343,7 +343,7 @@ def test_a_leaked_value_does_not_keep_the_trace_alive() -> None:
     assert alive() is None
 
 
-def test_an_exception_leaves_nothing_behind() -> None:
+def test_an_exception_leaves_no_state() -> None:
     def f(x: Any) -> Any:
         with Trace(parent=a_trace()):
             raise KeyError("stop")
@@ -369,7 +369,7 @@ def test_traces_nest_and_do_not_mix() -> None:
     assert op_names(trace(f, X)) == ["add"]
 
 
-def test_threads_trace_apart() -> None:
+def test_threads_trace_independently() -> None:
     barrier = threading.Barrier(4)
     out: list[list[str]] = []
 

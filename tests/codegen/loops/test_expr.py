@@ -87,7 +87,7 @@ def test_proven_bounds_hold() -> None:
     assert proven > 300
 
 
-def test_what_is_equal_has_one_form() -> None:
+def test_equal_expressions_have_one_form() -> None:
     a, b = variable("a"), variable("b")
     assert (a + b) * (a - b) == a * a - b * b
     assert a * b - b * a == 0

@@ -17,7 +17,7 @@ from .effects import effects_of
 from .errors import TraceError, UnsupportedError
 from .silence import silently
 from .sizes import is_symbolic
-from .tracebacks import trim
+from .tracebacks import methods_end_at_callers, trim
 from .types import BOOL, I64, SCALARS, DType, Shape, StackType, TensorType, as_dtype
 
 if TYPE_CHECKING:
@@ -387,3 +387,6 @@ def as_index(x: Operand | int) -> Operand:
 def as_arithmetic(x: Any) -> Any:
     """`as_operand`, except that Python scalars pass unchanged: they are weak in promotion."""
     return x if type(x) in SCALARS else as_operand(x)
+
+
+methods_end_at_callers(Operand, ())

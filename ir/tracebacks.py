@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
-from types import FrameType, TracebackType
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType, FunctionType, TracebackType
+from typing import Any, ParamSpec, TypeVar
 
 from .environment import is_set
 from .errors import AdjitError, InternalError
@@ -22,6 +22,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 UNINTENDED = (KeyError, AttributeError, AssertionError, NameError)  # adjit never raises these for users, except as an AdjitError
+CONVERSIONS = frozenset({
+    "__float__", "__int__", "__bool__", "__complex__", "__index__", "__len__", "__iter__", "__format__", "__array__", "__setitem__",
+    "__delitem__", "__getitem__",
+})  # fmt: skip
 LIBRARIES = frozenset({"numpy", "llvmlite", *sys.stdlib_module_names} - {"__main__"})
 
 
@@ -96,6 +100,42 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return call
+
+
+def ended(function: FunctionType) -> FunctionType:
+    """The function as a boundary. It has the globals of the original, by which tools see that it belongs to the same module."""
+    end = trim
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            end(error)
+            raise
+
+    out = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    functools.update_wrapper(out, function)
+    return out
+
+
+def ends(function: FunctionType) -> bool:
+    return function.__code__.co_filename == __file__
+
+
+def end_at_callers(namespace: dict[str, Any], names: Iterable[str] | None = None) -> None:
+    """Make functions of a module boundaries: all public ones that it defines, or those with the given names."""
+    for name in [name for name in namespace if not name.startswith("_")] if names is None else names:
+        found = namespace[name]
+        if type(found) is FunctionType and found.__module__ == namespace["__name__"] and not ends(found):
+            namespace[name] = ended(found)
+
+
+def methods_end_at_callers(cls: type, names: Iterable[str] | None = None) -> None:
+    """Make methods of a class boundaries: those by which Python converts and asks its objects, and all public ones, or some."""
+    for name, found in list(vars(cls).items()):
+        public = not name.startswith("_") if names is None else name in names
+        if type(found) is FunctionType and (public or name in CONVERSIONS):
+            setattr(cls, name, ended(found))
 
 
 def lookup(function: Callable[P, R]) -> Callable[P, R]:

@@ -11,6 +11,7 @@ from typing import Any
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import F32, normalize_axes
 from adjit.tracer.convert import to_operands
 from adjit.tracer.surface import reductions
@@ -278,3 +279,6 @@ def ctc(y_true: Any, y_pred: Any, blank: int = 0) -> Operand:
     array([1.686], dtype=float32)
     """
     return ctc_loss(y_true, y_pred, blank=blank)
+
+
+end_at_callers(globals())

@@ -28,4 +28,4 @@ class Shown(str):
 def table(title: str, rows: Sequence[Sequence[str]]) -> str:
     """Rows of text as a table, with a title."""
     body = "".join(f"<tr>{''.join(f'<td style=text-align:left>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><caption style=text-align:left>{escape(title)}</caption>{body}</table>"
+    return f"<table><caption style=text-align:left;white-space:pre>{escape(title)}</caption>{body}</table>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from adjit.runtime.conversion import as_called
 from adjit.runtime.tape import GradientTape
 from adjit.runtime.variable import Variable
 from adjit.tracer.convert import to_operand
+from adjit.tracer.frames import user_level
 from adjit.tracer.pytree import flatten, tree_map
 
 from . import metrics as metric_classes
@@ -202,6 +204,12 @@ class Trainer:
             self._expect(self._train, min(batches.batch_size, batches.size))
         history, logs = History(), dict[str, float]()
         self.stop_training = False
+        if initial_epoch is None and self.epoch >= epochs > 0:
+            warnings.warn(
+                f"fit: epochs={epochs} is the number of the last epoch, and {self.epoch} have been trained: nothing is done; give a larger "
+                "number, or initial_epoch=0 to count anew",
+                stacklevel=user_level(),
+            )
         self.epoch = self.epoch if initial_epoch is None else initial_epoch
         self.step, self._resumes = (self.step if self._resumes and initial_epoch is None else 0), False
         for callback in callbacks:

@@ -12,7 +12,7 @@ from typing import Any
 from adjit.ir.builder import Builder
 from adjit.ir.errors import GradientError
 from adjit.ir.func import Stmt, Value
-from adjit.ir.location import Location
+from adjit.ir.location import Location, file_name
 from adjit.ir.operand import Operand
 from adjit.ir.ops.control import Region
 from adjit.ir.ops.logic import Assigned, Detach
@@ -200,4 +200,4 @@ def passes(stmt: Stmt, given: Sequence[Operand]) -> bool:
 
 
 def at(location: Location | None) -> str:
-    return f" at line {location.line} of {location.file.rpartition('/')[2]}" if location is not None else ""
+    return f" at line {location.line} of {file_name(location.file)}" if location is not None else ""

@@ -23,6 +23,7 @@ from adjit.codegen.kernel_texts import KernelText, kernel_texts
 from adjit.ir.errors import AdjitError, UnsupportedError
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.interpreter import run_block
+from adjit.ir.location import file_name
 from adjit.ir.ops.base import View
 from adjit.ir.ops.effects import repeating
 from adjit.ir.printer import Annotated, Names, annotated
@@ -144,7 +145,7 @@ class Collected:
         if self.traced.location is not None and self.traced.location.file == name:
             start = min(start, self.traced.location.line)
         shown = [line.rstrip("\n") for line in lines[start - 1 : stop]]
-        return {"name": os.path.basename(name), "first": start, "lines": shown, "times": self.times(number)}
+        return {"name": file_name(name), "first": start, "lines": shown, "times": self.times(number)}
 
     def used(self) -> set[str]:
         return set(self.places(s for stmt in self.traced.stmts for s in walk(stmt)))

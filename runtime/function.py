@@ -459,6 +459,7 @@ def function(
     fn: None = ..., /, *, name: str | None = ..., static: Sequence[int | str] = ..., max_traces: int = ...,
     input_signature: Sequence[Any] | None = ..., reduce_retracing: bool = ..., threads: int | None = ..., dynamic: bool | str | None = ...,
 ) -> Callable[[Callable[P, R]], TypedFunction[P, R]]: ...  # fmt: skip
+@boundary
 def function(
     fn: Callable[..., Any] | None = None,
     /,

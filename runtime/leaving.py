@@ -26,6 +26,7 @@ from adjit.ir.errors import GradientError
 from adjit.ir.location import Location
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
+from adjit.tracer.frames import user_level
 from adjit.tracer.scipy_names import advice
 
 from .config import config
@@ -91,8 +92,8 @@ def report(what: str, location: Location | None) -> None:
     )
     if config.lost_gradient == "raise":
         raise GradientError(message).at(location)
-    place = f" ({location.file.rpartition('/')[2]}:{location.line})" if location is not None else ""
-    warnings.warn(message + place, LostGradientWarning, stacklevel=4)
+    place = f" ({location.short})" if location is not None else ""
+    warnings.warn(message + place, LostGradientWarning, stacklevel=user_level())
 
 
 def memory_of(array: Array) -> int:

@@ -14,6 +14,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from adjit.codegen.peaks import Peaks, peaks
 from adjit.codegen.traffic import traffic
 from adjit.ir.cost import assumed_type
 from adjit.ir.func import Func, Stmt, Value
-from adjit.ir.location import Location
+from adjit.ir.location import Location, file_name
 from adjit.ir.locks import lazy
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array
@@ -169,6 +170,10 @@ class Profile:
     def __repr__(self) -> str:
         return f"<profile of @{self.name}: {duration(self.seconds)}, {len(self.kernels)} kernels>"
 
+    def _repr_html_(self) -> str:
+        """In notebooks: the table."""
+        return f"<pre>{escape(str(self))}</pre>"
+
     # ---- export
 
     def trace(self) -> dict[str, Any]:
@@ -271,7 +276,7 @@ def lines(places: Sequence[Location]) -> str:
     """Format locations: `model.py:12,14`."""
     files: dict[str, list[str]] = {}
     for place in places:
-        files.setdefault(os.path.basename(place.file), []).append(str(place.line))
+        files.setdefault(file_name(place.file), []).append(str(place.line))
     return " ".join(f"{file}:{','.join(numbers)}" for file, numbers in files.items())
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
-from adjit.ir.tracebacks import lookup
+from adjit.ir.tracebacks import end_at_callers, lookup
 from adjit.ir.types import as_dtype, as_shape, normalize_axis
 from adjit.tracer.convert import numbers, present, to_operand
 from adjit.tracer.surface.elementwise import floating
@@ -175,3 +175,6 @@ def permutation(key: Any, x: Any) -> Operand:
         return ops.argsort(ops.random_bits(to_operand(key), (int(x),), "u64"))
     x = to_operand(x)
     return ops.getitem(x, permutation(key, x.shape[0]))
+
+
+end_at_callers(globals())

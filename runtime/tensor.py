@@ -18,6 +18,7 @@ from adjit.ir.errors import DTypeError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate, read_only
 from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Cast, Map
+from adjit.ir.tracebacks import boundary, methods_end_at_callers
 from adjit.ir.types import PYTHON, TensorType, as_dtype
 from adjit.tracer.arrays import castable
 from adjit.tracer.convert import set_concrete_class
@@ -277,6 +278,8 @@ class WeakTensor(Tensor):
         return self.retyped(castable(self, dtype, casting), False)
 
 
+methods_end_at_callers(Tensor, ("numpy", "item", "tolist", "tobytes", "view"))
+methods_end_at_callers(WeakTensor, ("astype",))
 add_leaf_class(Tensor)
 add_leaf_class(WeakTensor)
 quick.equip(Tensor, WeakTensor)
@@ -312,6 +315,7 @@ def shared(array: Array) -> Tensor:
 set_concrete_class(entered, shared)  # from here on, NumPy's functions return tensors to users
 
 
+@boundary
 def tensor(value: Any, dtype: Any = None) -> Tensor:
     """Return anything array-like as a tensor. Tensors and traced values are returned as they are, or cast; variables are read.
 

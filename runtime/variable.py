@@ -22,7 +22,7 @@ from adjit.ir.func import Value
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.base import Array, Op, apply
 from adjit.ir.ops.maps import cast
-from adjit.ir.tracebacks import boundary
+from adjit.ir.tracebacks import boundary, ended, methods_end_at_callers
 from adjit.ir.types import DType, TensorType
 from adjit.tracer.arrays import immutable
 from adjit.tracer.in_place import AugmentedAssignment
@@ -329,7 +329,7 @@ def _reading(name: str) -> Callable[..., Any]:
 
     method.__name__ = name
     method.__qualname__ = f"Variable.{name}"
-    return method
+    return ended(method)  # type: ignore[arg-type] # it is a function
 
 
 def _read_and_get(name: str) -> Callable[[Variable], Any]:
@@ -358,6 +358,7 @@ def _delegate_array_interface() -> None:
                 setattr(Variable, name, _reading(name))
 
 
+methods_end_at_callers(Variable, ("numpy", "item", "tolist", "tobytes"))
 _delegate_array_interface()
 Variable.__array_ufunc__ = quick.ufuncs(Variable.__array_ufunc__)  # type: ignore[method-assign]
 Variable.__array_function__ = quick_arrays.functions(Variable.__array_function__)  # type: ignore[method-assign]

@@ -15,7 +15,7 @@ from adjit.ir import ops
 from adjit.ir.errors import DTypeError, TraceError, UnsupportedError
 from adjit.ir.operand import Operand, as_arithmetic
 from adjit.ir.ops.base import Array
-from adjit.ir.tracebacks import trim
+from adjit.ir.tracebacks import methods_end_at_callers, trim
 from adjit.ir.types import DType, as_dtype
 
 from .convert import array_of_list, present
@@ -376,3 +376,7 @@ class AtIndex:
 
 def immutable(what: str, instead: str) -> NoReturn:
     raise UnsupportedError(f"{what}: adjit arrays are immutable; use {instead}").at(user_location())
+
+
+methods_end_at_callers(ArrayMethods)
+methods_end_at_callers(AtIndex)

@@ -6,6 +6,7 @@ from typing import Any
 
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import normalize_axis
 
 from .frames import user_location
@@ -35,3 +36,6 @@ def stack(xs: Any, /, axis: int = 0, dtype: Any = None, *, fill: Any = None, len
             raise ShapeError(f"stack: the list has {count} items, but length={length}").at(user_location())
         rows = rows if length is None else filled(rows, count, fill, length)
     return shapes.moveaxis(rows, 0, normalize_axis(axis, rows.ndim, "stack")) if axis else rows
+
+
+end_at_callers(globals(), ["stack"])

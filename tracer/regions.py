@@ -64,7 +64,7 @@ class Wording(NamedTuple):
 
     def side(self, entry: RegionOutput, index: int, value: Any) -> str:
         location = self.find(entry.variable, index) or getattr(value, "location", None)
-        return self.sides[index] + (f" ({location.file.rpartition('/')[2]}:{location.line})" if location else "")
+        return self.sides[index] + (f" ({location.short})" if location else "")
 
 
 class Kind(NamedTuple):

@@ -164,7 +164,7 @@ class Replaced(NamedTuple):
     where: Location | None
 
     def at(self) -> str:
-        return f" at {self.where.file.rpartition('/')[2]}:{self.where.line}" if self.where is not None else ""
+        return f" at {self.where.short}" if self.where is not None else ""
 
 
 class Overwritten:

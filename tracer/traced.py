@@ -187,7 +187,7 @@ class Traced(ArrayMethods, Value):
         return repr(self)
 
     def __repr__(self) -> str:
-        place = f" at {self.location.file.rpartition('/')[2]}:{self.location.line}" if self.location else ""
+        place = f" at {self.location.short}" if self.location else ""
         return f"<traced {self.type}{f' %{self.name}' if self.name else ''}{place}>"
 
     __str__ = __repr__

@@ -12,6 +12,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand, as_operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import DTYPE_NAMES, DType, as_dtype, computed, normalize_axes, real_dtype, weak_example
 
 from ..convert import of_immutable, to_operand
@@ -239,3 +240,6 @@ def cumulative(x: Operand, axis: int | None, scan: Callable[..., Operand], dtype
         return out
     start = ops.full((*out.shape[:at], 1, *out.shape[at + 1 :]), first, out.dtype)
     return ops.concatenate([start, out], at)
+
+
+end_at_callers(globals())

@@ -12,6 +12,7 @@ from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.ops.maps import common_dtype, common_math_dtype
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import BOOL, I32, I64, U8, DType, normalize_axis
 
 from ..control import while_loop
@@ -255,3 +256,6 @@ def limits(dtype: DType) -> tuple[int, int, int]:
 def powers(dtype: DType) -> Any:
     low, high, _ = limits(dtype)
     return np.ldexp(np.ones(high - low + 1, dtype), np.arange(low, high + 1))
+
+
+end_at_callers(globals())

@@ -12,6 +12,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import I64, kept_shape, normalize_axes, normalize_axis, promote
 
 from ..convert import present, to_operand, to_operands
@@ -209,3 +210,6 @@ def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Operan
         points = ops.reshape(points, kept_shape(y.shape, [a for a in range(y.ndim) if a != axis]))
     steps = ops.slice_(points, [*head, slice(1, None)]) - ops.slice_(points, [*head, slice(None, -1)])
     return ops.sum(steps * both * 0.5, axis)
+
+
+end_at_callers(globals())

@@ -9,6 +9,7 @@ from adjit.ir import ops
 from adjit.ir.errors import UnsupportedError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_math_dtype, promoted
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import BOOL, I8
 
 from ..convert import numbers, present, to_operand
@@ -80,3 +81,6 @@ def real_if_close(x: Any, /, tol: float = 100) -> Operand:
     if operand.type.is_complex:
         raise UnsupportedError("real_if_close: whether the result is complex would depend on values; take .real")
     return operand
+
+
+end_at_callers(globals())

@@ -15,6 +15,7 @@ from adjit.ir.found_sizes import INSTEAD, found_size, shape_of, size_of
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import common_dtype
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import F64, as_dtype, as_size, float_dtype, normalize_axes
 
 from ..convert import arithmetic, as_float, numbers, present, rows_joined, to_operand, to_operands
@@ -254,3 +255,6 @@ def cast(x: Any, dtype: Any, /) -> Operand:
     Tensor([False,  True], bool[2])
     """
     return to_operand(x).astype(dtype)
+
+
+end_at_callers(globals())

@@ -17,6 +17,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import as_dtype
 
 from ..convert import to_operands
@@ -222,3 +223,6 @@ def einsum_path(*operands: Any, optimize: Any = "greedy") -> Any:
     """
     dummies = [np.broadcast_to(x.dtype.type(0), x.shape) if isinstance(x, Operand) else x for x in operands]
     return np.einsum_path(*dummies, optimize=optimize)
+
+
+end_at_callers(globals())

@@ -12,6 +12,7 @@ from adjit.ir import ops
 from adjit.ir.errors import DTypeError
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.ops.maps import common_dtype, common_math_dtype, promoted
+from adjit.ir.tracebacks import end_at_callers, ended
 from adjit.ir.types import BOOL, C128, F64, I8, SCALARS, math_dtype
 
 from ..convert import Number, arithmetic, numbers, present, to_operand
@@ -51,7 +52,7 @@ def array_result(out: Operand, *args: Any) -> Operand:
 def named(function: F, name: str, doc: str, example: tuple[str, ...]) -> F:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = "\n".join((doc, "", *example)) if example else doc
-    return function
+    return ended(function)  # type: ignore[arg-type,return-value] # a function
 
 
 def floating(x: Operand) -> Operand:
@@ -481,3 +482,6 @@ def isclose(a: Any, b: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan
     """
     a, b = numbers(a, b)
     return ops.isclose(a, b, rtol, atol, equal_nan)
+
+
+end_at_callers(globals())

@@ -17,6 +17,7 @@ from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.ops.fft import fft as transform
 from adjit.ir.ops.fft import unit_root
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import complex_dtype, normalize_axis, real_dtype
 
 from ..convert import present, to_operand, to_operands
@@ -305,3 +306,6 @@ def good_size(n: int) -> int:
         if rest == 1 and n % 2 == 0:
             return n
         n += 1
+
+
+end_at_callers(globals())

@@ -12,6 +12,7 @@ from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.found_sizes import found_size
 from adjit.ir.operand import Concrete, Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import BOOL, F64, I64
 
 from ..convert import pick, present, to_operand, to_operands
@@ -180,3 +181,6 @@ def histogramdd(
             widths = pick(e, slice(1, None)) - pick(e, slice(-1))
             out = out / ops.reshape(widths, tuple(-1 if a == k else 1 for a in builtins.range(len(shape))))
     return present(out), tuple(map(present, edges))
+
+
+end_at_callers(globals())

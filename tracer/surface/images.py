@@ -8,6 +8,7 @@ from typing import Any
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import end_at_callers
 
 from ..convert import to_operand, to_operands
 from .elementwise import floating
@@ -98,3 +99,6 @@ def convolved(name: str, rank: int, x: Any, filters: Any, strides: Any, padding:
     if (x.ndim, w.ndim) != (rank + 2, rank + 2):
         raise ShapeError(f"{name}: images {x.type} and filters {w.type} must have {rank + 2} axes each: {rank} spatial ones and two others")
     return ops.conv(x, w, strides, padding, dilations, groups)
+
+
+end_at_callers(globals())

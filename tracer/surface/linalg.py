@@ -12,7 +12,7 @@ from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.records import NamedTuple
-from adjit.ir.tracebacks import lookup
+from adjit.ir.tracebacks import end_at_callers, lookup
 from adjit.ir.types import F64, listed_axes
 
 from ..convert import present, to_operand, to_operands
@@ -318,3 +318,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Operand:
 def diagonal(x: Any, /, *, offset: int = 0) -> Operand:
     """Return the diagonals of the last two axes."""
     return indexing.diagonal(x, offset, -2, -1)
+
+
+end_at_callers(globals())

@@ -9,6 +9,7 @@ from typing import Any
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import listed_axes, normalize_axes
 
 from ..convert import to_operand
@@ -73,3 +74,6 @@ def matrix_norm(x: Operand, ord: Any, axes: tuple[int, ...], keepdims: bool) -> 
     sums = ops.sum(ops.absolute(x), inner, True)
     out = largest(sums, (outer,), True) if ord > 0 else ops.min(sums, outer, True)
     return out if keepdims else ops.reshape(out, tuple(n for a, n in enumerate(x.shape) if a not in (rows, columns)))
+
+
+end_at_callers(globals())

@@ -10,6 +10,7 @@ from adjit.ir import ops
 from adjit.ir.errors import ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import checked_scalar
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import normalize_axis
 
 from ..convert import counting, pick, to_operand
@@ -81,3 +82,6 @@ def as_element(value: Any, dtype: Any) -> Any:
     """The padding value as an element of the array. Where NumPy wraps integers (unsigned only), this raises."""
     value = value.item() if isinstance(value, np.generic | np.ndarray) else value
     return dtype.type(checked_scalar("pad", value, dtype)).item()
+
+
+end_at_callers(globals())

@@ -9,6 +9,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import complex_dtype
 
 from ..convert import counting, pick, to_operand, to_operands
@@ -183,3 +184,6 @@ def polyval(p: Any, x: Any, /) -> Operand:
     for i in range(p.shape[0]):
         out = out * x + pick(p, i)
     return out
+
+
+end_at_callers(globals())

@@ -12,6 +12,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import normalize_axis
 
 from ..convert import pick, to_operands
@@ -211,3 +212,6 @@ def chain_cuts(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 def same_dtype(out: Operand, *operands: Operand) -> Operand:
     """Cast `out`, which a sum may have widened, to the dtype that its operands promote to."""
     return ops.cast(out, np.result_type(*(x.dtype for x in operands)))
+
+
+end_at_callers(globals())

@@ -13,6 +13,7 @@ from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.maps import checked_scalar
 from adjit.ir.sizes import is_symbolic
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import BOOL, DType, as_dtype, kept_shape, normalize_axes, reduced_shape
 
 from ..convert import as_float, present, to_operand, to_operands
@@ -463,3 +464,6 @@ def array_equiv(a: Any, b: Any, /) -> Operand | bool:
         return ops.all(ops.equal(a, b))
     except ShapeError:
         return False
+
+
+end_at_callers(globals())

@@ -11,6 +11,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import I64
 
 from ..convert import present, to_operand
@@ -94,3 +95,6 @@ def extreme(dtype: Any, sign: int) -> Any:
     if dtype.kind == "c":
         raise DTypeError("segment_max, segment_min: complex numbers are not supported; take .real or abs() of them")
     return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
+
+
+end_at_callers(globals())

@@ -17,6 +17,7 @@ from adjit.ir.found_sizes import INSTEAD, found_size
 from adjit.ir.operand import Concrete, Operand
 from adjit.ir.ops.maps import common_dtype
 from adjit.ir.records import NamedTuple
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import I64, normalize_axes, normalize_axis
 
 from ..convert import pick, present, to_operand, to_operands, with_axes
@@ -323,3 +324,6 @@ def setxor1d(a: Any, b: Any, /, assume_unique: bool = False, *, size: int | None
 
 def sorted_together(*xs: Any) -> Operand:
     return ops.sort(concatenate([ops.reshape(x, -1) for x in to_operands(*xs)], 0), 0)
+
+
+end_at_callers(globals())

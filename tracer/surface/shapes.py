@@ -15,6 +15,7 @@ from adjit.ir.found_sizes import INSTEAD, found_size, shape_of, size_of, sizes_i
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand, as_operand
 from adjit.ir.sizes import is_symbolic
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import I64, Shape, as_dtype, broadcast_shapes, listed_axes, normalize_axes, normalize_axis
 
 from ..convert import along, array_of_list, counting, pick, present, rows_at_once, to_operand, to_operands, with_axes
@@ -494,3 +495,6 @@ def positions_of_counts(counts: Operand, size: int) -> Operand:
     total = found_size(ops.sum(counts), f"repeat: the size of the result cannot depend on traced counts here; {INSTEAD}")
     ends = ops.additem(ops.full((total + 1,), 0, I64), ops.cumsum(counts, 0), 1)  # how many elements end before each place
     return ops.cumsum(ops.slice_(ends, [slice(0, total)]), 0)
+
+
+end_at_callers(globals())

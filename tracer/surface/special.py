@@ -13,6 +13,7 @@ from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError
 from adjit.ir.operand import Concrete, Literal, Operand
 from adjit.ir.ops import special
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import normalize_axes
 
 from ..convert import numbers, present, to_operand
@@ -314,3 +315,6 @@ UFUNCS = {
     **{name: globals()[name] for name in __all__ if name not in NOT_UFUNCS},
     "_zeta": zeta, "cbrt": cbrt, "exp2": exp2, "expm1": expm1, "log1p": log1p,
 }  # fmt: skip
+
+
+end_at_callers(globals())

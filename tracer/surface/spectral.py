@@ -17,6 +17,7 @@ from adjit.ir.ops import spectral
 from adjit.ir.ops.lu_parts import lu_parts
 from adjit.ir.ops.triangular import lower
 from adjit.ir.records import NamedTuple
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import I64, normalize_axis
 
 from ..control import fori_loop
@@ -338,3 +339,6 @@ def toeplitz(c: Any, r: Any = None, /) -> Operand:
     m, n = column.shape[0], row.shape[0]
     line = concatenate([ops.flip(column, 0), pick(row, slice(1, None))], 0)
     return pick(line, (m - 1) - counting(m, 2, 0) + counting(n, 2, 1))
+
+
+end_at_callers(globals())

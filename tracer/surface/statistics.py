@@ -10,6 +10,7 @@ from adjit.ir import ops
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
 from adjit.ir.operand import Operand, as_arithmetic, as_operand
 from adjit.ir.sizes import is_symbolic
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import C128, F64, I64, as_dtype, kept_shape, normalize_axes
 
 from ..convert import as_float, pick, present, to_operand, to_operands
@@ -317,3 +318,6 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, returned: bool = F
     ops.check(ops.all(ops.not_equal(ops.stop_gradient(total), 0)), "average: the weights sum to zero", "ZeroDivisionError")
     out = ops.sum(x * floating(weights), axis, keepdims) / total
     return (out, present(total)) if returned else out
+
+
+end_at_callers(globals())

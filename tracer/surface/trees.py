@@ -10,6 +10,7 @@ from typing import Any
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import promote
 from adjit.tracer.convert import present, to_operand
 from adjit.tracer.pytree import TreeDef, flatten
@@ -92,3 +93,6 @@ def ravel_pytree(structure: Any) -> tuple[Operand, Callable[[Any], Any]]:
         return tree.unflatten(out)
 
     return present(whole), unravel
+
+
+end_at_callers(globals())

@@ -17,6 +17,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError, OutOfBoundsError, ShapeError, UnsupportedError
 from adjit.ir.operand import Concrete, Operand, as_arithmetic
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import I64, normalize_axis
 
 from ..control import fori_loop
@@ -213,3 +214,6 @@ def apply_over_axes(function: Callable[[Any, int], Any], x: Any, axes: Any, /) -
         if out.ndim != rank:
             raise ShapeError("apply_over_axes: the function must keep the axes, or drop the one that it is given")
     return out
+
+
+end_at_callers(globals())

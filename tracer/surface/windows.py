@@ -9,6 +9,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Concrete, Operand
+from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import normalize_axis
 
 from ..convert import pick, to_operand
@@ -31,3 +32,6 @@ def sliding_window_view(x: Any, /, window_shape: Any, axis: Any = None) -> Opera
         x = ops.transpose(taken, [*(a for a in range(taken.ndim) if a != place + 1), place + 1])
     out: Operand = x
     return out
+
+
+end_at_callers(globals())

@@ -1,6 +1,6 @@
-"""Diagonals of matrices: making a matrix of them, reading and replacing them; one (`k=1`), or those of a band (`k=(-1, 1)`).
+"""Diagonals of matrices: building a matrix from them, reading and replacing them; one (`k=1`), or those of a band (`k=(-1, 1)`).
 
-The diagonals of a band are rows of one array, as long as the longest; `align` says on which side the shorter ones are padded.
+The diagonals of a band are rows of one array, as long as the longest; `align` selects the side on which the shorter ones are padded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Band(NamedTuple):
                 yield number, start + i, i - min(offset, 0), i + max(offset, 0)
 
     def places(self) -> tuple[Any, Any]:
-        """For each element of a matrix its place among those of the diagonals, or -1; and the inverse."""
+        """For each element of a matrix its index among those of the diagonals, or -1; and the inverse."""
         count = self.highest - self.lowest + 1
         inward, outward = np.full((self.rows, self.columns), -1), np.full((count, self.length), -1)
         for number, position, row, column in self.elements():
@@ -73,7 +73,7 @@ def bounds(what: str, k: Any, align: str) -> tuple[int, int]:
 
 
 def rearranged(x: Operand, axes: int, places: Any, otherwise: Any) -> Any:
-    """The elements of the last axes at some places, and other values where the place is -1."""
+    """The elements of the last axes at the given indices, and `otherwise` where the index is -1."""
     lead = x.type.shape[: len(x.type.shape) - axes]
     flat = ops.reshape(x, (*lead, int(np.prod(x.type.shape[len(lead) :]))))
     found = indexing.take(flat, np.maximum(places, 0).reshape(-1), axis=-1)

@@ -42,7 +42,7 @@ class DatasetIterator(Iterator[Any]):
             raise OutOfRangeError(None, None, "End of sequence") from None
 
     def close(self) -> None:
-        """Take no more elements: what reads ahead stops."""
+        """Stop taking elements, and stop the thread that reads ahead."""
         close = getattr(self._elements, "close", None)
         if close is not None:
             close()

@@ -1,8 +1,7 @@
 """TensorFlow's rules for loops that tensors control: the variables keep their dtypes, structures, and (unless declared) their shapes.
 
-A loop whose trip count is known while tracing runs iteration by iteration then, and Python would let its variables change. TensorFlow
-refuses that in any loop over a tensor or a dataset, and in a `while` with a tensor as its condition; so does this module, with
-TensorFlow's messages.
+A loop whose trip count is known while tracing is unrolled, and Python would let its variables change. TensorFlow refuses that in any loop
+over a tensor or a dataset, and in a `while` with a tensor as its condition; so does this module, with TensorFlow's messages.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ DECLARE = "Use tf.autograph.experimental.set_loop_options to set shape invariant
 class TensorLoops:
     """The rules for the loops of one trace; `invariants` are pairs of a value at the start of an iteration, and its declared shape.
 
-    `sizes_known` says that the sizes of all arguments are known in TensorFlow too: those that an `input_signature` leaves open may change.
+    `sizes_known`: whether the sizes of all arguments are known in TensorFlow too: those that an `input_signature` leaves open may change.
     """
 
     advice = "tf.autograph.experimental.set_loop_options(shape_invariants=...) declares a shape that may change"
@@ -53,7 +52,7 @@ class TensorLoops:
 
     def check(self, trace: Trace, names: Sequence[str], before: Sequence[Any], after: Sequence[Any], iterable: Any) -> None:
         """Check an iteration. Loops over datasets may change shapes, as in TensorFlow."""
-        # a size that the call finds is unknown to TensorFlow, but may be a number here
+        # a size that the call finds is unknown in TensorFlow, but may be a number here
         keeps_shapes = self.sizes_known and not trace.root().found and not isinstance(iterable, Dataset)
         for name, old, new in zip(names, before, after, strict=True):
             if old is not new and old is not UNDEFINED and new is not UNDEFINED:
@@ -83,7 +82,7 @@ class TensorLoops:
 
 
 def static_type(x: Any) -> tuple[str | None, TensorShape]:
-    """The dtype and shape of a tensor as TensorFlow would know them while it traces."""
+    """The static dtype and shape that a tensor would have in TensorFlow while tracing."""
     if isinstance(x, Range):
         return None if x.kind is None else as_dtype(x.kind).name, TensorShape([None])
     return as_dtype(x.type.dtype).name, TensorShape(n if isinstance(n, int) and not is_symbolic(n) else None for n in x.type.shape)
@@ -104,9 +103,9 @@ def strong(x: Any) -> bool:
 def set_loop_options(
     parallel_iterations: Any = None, swap_memory: Any = None, maximum_iterations: Any = None, shape_invariants: Any = None
 ) -> None:
-    """At the start of a loop's body: `shape_invariants=[(x, tf.TensorShape([None]))]` says that iterations may change the shape of `x`.
+    """At the start of a loop's body: `shape_invariants=[(x, tf.TensorShape([None]))]` declares that iterations may change the shape of `x`.
 
-    `maximum_iterations` is not supported; the other options are hints that nothing here needs.
+    `maximum_iterations` is not supported; the other options are hints without effect here.
     """
     if maximum_iterations is not None:
         raise NotImplementedError("set_loop_options(maximum_iterations=): leave the loop with `break` instead")

@@ -1,9 +1,9 @@
-"""Calls of a tf.function that run op by op, because they do what no program can that is planned before it runs.
+"""Calls of a tf.function that run op by op, because their memory cannot be planned before they run.
 
-TensorFlow allocates memory while a function runs. Here the memory of a program is planned before it starts, and a size that differs in each
-iteration (`x = tf.concat([x, [i]], 0)` with shape invariants, `ta.stack()` of an array that a loop writes to) has no place in such a plan.
-Nor have elements that a call takes from an iterator: only the run shows how many. The call then runs like eager code, with the same
-results and gradients; functions that it calls are still compiled.
+TensorFlow allocates memory while a function runs. Here the memory of a program is planned before it starts, which excludes sizes that
+differ in each iteration (`x = tf.concat([x, [i]], 0)` with shape invariants, `ta.stack()` of an array that a loop writes to), and elements
+that a call takes from an iterator, whose number is known only at run time. The call then runs like eager code, with the same results and
+gradients; functions that it calls are still compiled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Steps:
         self.name = name
 
     def add(self, key: Any, error: Exception) -> None:
-        """Remember a signature that could not be traced, and say so once."""
+        """Record a signature that could not be traced, and warn once."""
         if not self.keys:
             why = VARIES if isinstance(error, VaryingSizeError) else ""
             warnings.warn(

@@ -1,4 +1,4 @@
-"""Conversion of Python numbers, lists of them and NumPy arrays to arrays of the dtype that TensorFlow would give them."""
+"""Conversion of Python numbers, lists of them and NumPy arrays to arrays of the dtype that they have in TensorFlow."""
 
 from __future__ import annotations
 

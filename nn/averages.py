@@ -1,4 +1,4 @@
-"""Moving averages of the variables that an optimizer updates, which replace them now and then, or when training ends."""
+"""Moving averages of the variables that an optimizer updates, which replace them at intervals, or when training ends."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from adjit.runtime.variable import Variable
 
 
 class MovingAverages:
-    """In each call of an optimizer, an average becomes `momentum` times itself, plus the rest of the variable; the first is the variable.
+    """In each call of an optimizer: average = momentum * average + (1 - momentum) * variable; the first average is the variable.
 
-    With `overwrite_frequency` n, every n-th update replaces the variables by their averages. As in Keras, they also follow in calls that
-    only accumulate gradients.
+    With `overwrite_frequency` n, every n-th update replaces the variables by their averages. As in Keras, calls that only accumulate
+    gradients update the averages, too.
     """
 
     def __init__(self, owner: str, momentum: float, overwrite_frequency: int | None) -> None:
@@ -24,9 +24,11 @@ class MovingAverages:
         self.owner, self.momentum, self.frequency = owner, momentum, overwrite_frequency
 
     def slots(self, sharding: object) -> dict[str, float]:
-        """The state that each variable has for it, with its initial value."""
+        """The additional state of each variable, with its initial value."""
         if sharding is not None:
-            raise ValueError(f"{self.owner}: use_ema needs whole variables, and each rank has a part of the state")
+            raise ValueError(
+                f"{self.owner}: use_ema needs whole variables, but each rank has a part of the state: leave out shard_optimizer"
+            )
         return {"average": 0.0}
 
     def follow(self, variable: Variable, average: Variable, updates: Operand) -> None:

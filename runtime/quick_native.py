@@ -1,8 +1,8 @@
-"""The quick ways of eager calls in native code (`codegen/eager`), for programs that make many such calls.
+"""The fast paths of eager calls in native code (`codegen/eager`), for programs that make many such calls.
 
-The Python methods of `quick.py` and `quick_arrays.py` serve programs that make few: LLVM need not be loaded for them. A program that makes
-thousands gets native functions in their place, which are compiled on a thread, unless the disk has them; everything that these decline
-still goes to the Python methods.
+Programs that make few use the Python methods of `quick.py` and `quick_arrays.py`, for which LLVM need not be loaded. In a program that
+makes thousands, native functions replace them; these are compiled on a thread, unless they are in the disk cache, and call the Python
+methods for everything that they decline.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 LATER = 200_000  # calls after which LLVM is loaded, if no function was compiled before
-POLL = 500  # calls until the next look at whether the code is there
+POLL = 500  # calls until it is checked again whether the code is compiled
 ATTRIBUTES = ("T", "__array_ufunc__", "__array_function__")
 
 
 class QuickRow(NamedTuple):
-    """A function of NumPy, the op that it is on floats of one dtype, and the names of the methods that call it."""
+    """A NumPy function, its op on floats of one dtype, and the names of the methods that call it."""
 
     function: Any
     op: Op
@@ -43,7 +43,7 @@ class QuickRow(NamedTuple):
 
 
 class NativeCalls:
-    """The state of the replacement: not begun, being compiled, done or not possible."""
+    """The state of the replacement: not started, being compiled, done or not possible."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
@@ -52,7 +52,7 @@ class NativeCalls:
         self._is_late = False
 
     def proceed(self, cls: type[Tensor], rows: Sequence[QuickRow]) -> int | None:
-        """Go one step further; return after how many calls to do this again, None for never."""
+        """Perform the next step; return the number of calls until the next one, None if there is none."""
         with self._lock:
             if self._is_over:
                 return None
@@ -61,12 +61,12 @@ class NativeCalls:
                 return LATER
             try:
                 self._is_over = not (self._begin(cls, rows) if self._calls is None else self._go_on(cls))
-            except (AdjitError, OSError, MemoryError):  # a user's op must not fail for it
+            except (AdjitError, OSError, MemoryError):  # a user's op must not fail because of this
                 self._is_over = True
             return None if self._is_over else POLL
 
     def settle(self, cls: type[Tensor], rows: Sequence[QuickRow]) -> bool:
-        """Replace the methods now, and say whether that is possible here: for tests and measurements."""
+        """Replace the methods now, and return whether that is possible here: for tests and measurements."""
         with self._lock:
             self._is_late = True
             while self.proceed(cls, rows) is not None:
@@ -74,7 +74,7 @@ class NativeCalls:
         return self._calls is not None and self._calls.is_installed
 
     def _go_on(self, cls: type[Tensor]) -> bool:
-        """Replace the methods if the code is there; whether there is more to do."""
+        """Replace the methods if the code is compiled; return whether another step is needed."""
         assert self._calls is not None
         is_ready = self._calls.is_ready()
         if is_ready:
@@ -82,7 +82,7 @@ class NativeCalls:
         return not is_ready
 
     def _begin(self, cls: type[Tensor], rows: Sequence[QuickRow]) -> bool:
-        """Start compiling; whether that is possible here."""
+        """Start compiling; return whether that is possible here."""
         from adjit.codegen.eager.functions import EagerCalls, Quick, available  # noqa: PLC0415 - `import adjit` does without
         from adjit.codegen.eager.layout import RANKS  # noqa: PLC0415 - as above
 

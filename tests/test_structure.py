@@ -79,7 +79,7 @@ def is_number(node: ast.AST) -> bool:
 
 
 def cost_tables(tree: ast.Module) -> Iterator[int]:
-    """Lines with what may be a second cost model: numbers by op, or classes of ops in something named after costs.
+    """Lines that may be a second cost model: numbers by op, or classes of ops under a name that refers to costs.
 
     The names of a few ops have other meanings, too: `i1` is a Bessel function, and a type of LLVM.
     """

@@ -299,7 +299,7 @@ def walrus(x):
 
 @program((V, 9.0), (V, 100.0))
 def name_of_an_inner_loop_after_a_branch_that_leaves(x, limit):
-    """What `range(2)` assigns is assigned: nothing of an earlier iteration is read."""
+    """A loop over `range(2)` certainly assigns its names: no value of an earlier iteration is read."""
     total = x * 0
     for _ in hints.range(3):
         if np.sum(np.abs(total)) > limit:

@@ -48,7 +48,7 @@ AROUND = {
 
 
 def bodies(binding: str) -> Iterator[str]:
-    """What is tried: a name is bound, and again, with an exception at each place."""
+    """Bodies of `try`: a name is bound, then bound again, with an exception at each position."""
     lines = [BINDINGS[binding], "y = x * 29", "z = y * 23"]
     for place in range(4):
         yield "\n".join([*lines[:place], RAISES, *lines[place:]])
@@ -101,7 +101,7 @@ class Silent:
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_other_managers_that_suppress_are_refused_where_it_matters(binding: str, around: str) -> None:
-    """What a manager does is known when it does it: names that regions of its block bind may be gone by then."""
+    """Whether a manager suppresses is known only at run time: the values of names that regions of its block bind may be lost by then."""
     refused: list[str] = []
     for k, body in enumerate(bodies(binding)):
         managed = put("with suppress(KeyError):\n    BODY\ny = y + 1", "BODY", body)

@@ -147,14 +147,14 @@ def compiled(folder: Path, source: str, *objects: str, compiler: Sequence[str] =
 
 
 def output(*command: str, status: int = 0) -> str:
-    """What a command prints."""
+    """The output of a command."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout
 
 
 class Outcome(NamedTuple):
-    """What the calls of one function gave: a code and results for each, and the variables after the last."""
+    """The outcome of the calls of one function: a code and results for each, and the variables after the last."""
 
     codes: list[int]
     results: list[list[Array]]
@@ -259,7 +259,7 @@ class Batch:
 
 
 class _Rest:
-    """What is left of the output."""
+    """The rest of the output."""
 
     def __init__(self, content: bytes) -> None:
         self.content = memoryview(content)

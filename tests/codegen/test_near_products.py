@@ -97,7 +97,7 @@ PRODUCTS = {"plain": lambda a, b: ops.matmul(a, b), "turned": lambda a, b: ops.m
 @pytest.mark.parametrize(("m", "n", "k"), [(301, 700, 200), (37, 500, 1601), (130, 513, 1100)])
 @pytest.mark.parametrize("form", PRODUCTS)
 def test_large_factors_on_a_cpu_with_a_wide_cache(form: str, m: int, n: int, k: int, dtype: str) -> None:
-    """Read in place, at once or panel by panel: the same bits on any number of threads, and what packing computes within rounding."""
+    """Read in place, at once or panel by panel: the same bits on any number of threads, and the results of packing within rounding."""
     a, b = RNG.normal(size=(k, m) if form == "turned" else (m, k)).astype(dtype), RNG.normal(size=(k, n)).astype(dtype)
     func = func_of(PRODUCTS[form], [a, b])
     wanted = (a.T if form == "turned" else a).astype("f8") @ b.astype("f8")

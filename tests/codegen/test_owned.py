@@ -167,7 +167,7 @@ def test_a_signal_while_the_function_of_c_runs() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are raised the way of POSIX")
 def test_a_signal_while_it_is_freed() -> None:
-    """It is raised when the destructor is over."""
+    """The exception is raised after the destructor."""
     owners = [owned.Owned(int, (int(signal.SIGINT),), ctypes.CDLL(None)["raise"])]
     known = owned.live()
     with pytest.raises(KeyboardInterrupt):

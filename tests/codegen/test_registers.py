@@ -42,7 +42,7 @@ def until_small(p: Any) -> Any:
 
 
 def loops_of(llvm: str) -> Iterator[list[str]]:
-    """The lines of each loop of kernels, those of what the runtime brings along left out."""
+    """The lines of each loop of kernels, without those of the runtime's routines."""
     for name, body in re.findall(r"^define [^@]*@([\w.]+)\(.*?\{\n(.*?)^\}", llvm, re.M | re.S):
         if not re.fullmatch(r"k\d+", name):
             continue

@@ -144,7 +144,7 @@ LOGARITHMIC = ("prod",)  # its derivative traverses a tree of pairs, a level at 
 
 
 def lines(call: Callable[..., Any], arrays: list[Array]) -> int:
-    """Of the function and its gradient by all floats."""
+    """Of the function and its gradient with respect to all floats."""
     floats = [k for k, a in enumerate(arrays) if a.dtype.kind == "f"]
 
     def with_gradient(*xs: Any) -> Any:

@@ -139,7 +139,7 @@ def test_every_width_runs_on_every_level(level: str, width: int) -> None:
 
 
 def test_passes_decide_by_the_target_that_they_are_given() -> None:
-    """What stays in the first-level cache is not computed anew: a stencil's nest depends on the size of that, and on nothing around it."""
+    """Values that stay in the first-level cache are not recomputed: a stencil's nest depends only on the size of that cache."""
     x = floats(6000, dtype="f8")
     func = aj.function(aj.grad(lambda u: np.sum(np.exp(u[1:] - u[:-1])))).inspect(x)._func
     small, large = (OPTIMIZE(func, USUAL._replace(caches=(size, 1 << 20))) for size in (1 << 12, 1 << 20))
@@ -169,7 +169,7 @@ def undefined(code: bytes) -> set[str]:
 
 
 def called(case: Case, machine: Target) -> set[str]:
-    """What the kernels of a row call that is neither memory's nor a routine of ours."""
+    """The functions that the kernels of a row call, except those for memory and our own routines."""
     args = case.draw(BY_NAME[case.dtypes[0]])
     made = built(OPTIMIZE(func_of(case.call, args)), machine)
     names = set[str]().union(*(undefined(each.code) for each in made.image.objects))
@@ -191,7 +191,7 @@ def test_no_kernel_calls_libm_on_a_plain_cpu(case: Case) -> None:
 
 @on_x86
 def test_calls_of_libm_are_seen() -> None:
-    """The test above can fail: for a CPU that is said to have what it has not, LLVM calls libm."""
+    """The test above can fail: for a CPU that is declared with a feature that it lacks, LLVM calls libm."""
     floor = next(row for row in ROWS if row.name == "floor")
     assert any(name.startswith("floor") for name in called(floor, PLAIN._replace(rounding=True)))
 

@@ -236,7 +236,7 @@ def test_parts_of_a_dataset() -> None:
 
 
 class TestIterators:
-    """Functions that take elements from an iterator: each call goes on where the last one has stopped."""
+    """Functions that take elements from an iterator: each call continues where the last one stopped."""
 
     pytestmark = pytest.mark.filterwarnings("ignore::adjit.runtime.slow_calls.SlowCallWarning")
 

@@ -48,7 +48,7 @@ def test_leaked_tensors_have_no_value_and_cannot_be_captured() -> None:
 
 
 def test_an_index_out_of_bounds_raises_even_if_the_result_is_not_used() -> None:
-    """As it does eagerly. TensorFlow leaves such an op out of its graphs: a function of its guide runs there, and raises here."""
+    """As in eager code. TensorFlow removes such an op from its graphs: a function of its guide runs there, and raises here."""
 
     def unused(x):
         tf.gather(x, [1])

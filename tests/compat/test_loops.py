@@ -318,7 +318,7 @@ def test_a_loop_of_unknown_length_explains_how_to_declare_shapes():
 
 
 class TestNotRefused:
-    """What TensorFlow accepts, and what adjit accepts beyond it."""
+    """Loops that TensorFlow accepts, and loops that only adjit accepts."""
 
     def test_loops_over_datasets_change_shapes(self):
         @tf.function

@@ -105,7 +105,7 @@ def test_too_many_open_files() -> None:
 
 
 def test_too_many_open_files_after_loading_from_the_disk(tmp_path: Path) -> None:
-    """What compiles is imported when something must be compiled: then that fails, changes nothing, and works later."""
+    """The compiler is imported when a function must be compiled: that fails, changes no state, and works later."""
     cache = {"ADJIT_CACHE_DIR": str(tmp_path / "cache")}
     run("step(x[:10])\n", **cache)
     first, second = run(EXHAUSTED, **cache).split()

@@ -33,7 +33,7 @@ def assert_same_bits(got: Any, wanted: Sequence[Any], text: str) -> None:
 
 
 def check_func(func: Func, arrays: Sequence[Any]) -> Source:
-    """The text of a Func computes what the interpreter does."""
+    """Check that the text of a Func has the results of the interpreter."""
     source = Source(write_module(func, func, None, {}))
     assert_same_bits(source(*(np.array(a) for a in arrays)), run(func, *arrays), source.text)
     return source
@@ -69,7 +69,7 @@ def check_halves(func: Func, arrays: Sequence[Any]) -> Source:
 
 
 def check_native(func: Func, arrays: Sequence[Any], source: Source, native: Any = None) -> None:
-    """Native code computes what the text of a traced Func does, up to rounding: results, then the new values of variables."""
+    """Check that native code has the results of the text of a traced Func, up to rounding: results, then the new values of variables."""
     given = [np.array(a) for a in arrays]
     wanted = source(*(np.array(a) for a in arrays))
     results = (native or compile_func(OPTIMIZE.run(func), traced=func))(given)

@@ -35,7 +35,7 @@ ROWS, SMOOTH = ([row for row in rows if row not in COLLECTIVE] for rows in (EVER
 
 
 def formatted(folder: Path) -> str:
-    """What `ruff format` would change in the files of a folder."""
+    """The changes that `ruff format` would make in the files of a folder."""
     command = [sys.executable, "-m", "ruff", "format", "--isolated", "--diff", "--no-cache", str(folder)]
     out = subprocess.run(command, capture_output=True, text=True, check=False)
     return "" if out.returncode == 0 else out.stdout + out.stderr

@@ -63,7 +63,7 @@ SHAPES = {
 
 
 def dropout_masks(rate: float, shape: tuple[int, ...]) -> Array:
-    """What a Dropout of this rate with seed 3 multiplies its input by, in each of ten steps: read off a twin."""
+    """The factors by which a Dropout of this rate with seed 3 multiplies its input, in each of ten steps, from a second layer."""
     twin = nn.Dropout(rate, seed=3, dtype="float64")
     return np.stack([np.asarray(twin(np.ones(shape), training=True)) for _ in range(10)])
 

@@ -24,7 +24,7 @@ def eighths(*shape: int) -> Maker:
 
 
 def taps(sizes: tuple[int, ...], places: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]) -> Any:
-    """Every pair of a position and a place, with the element of the image where they meet."""
+    """Every pair of an output position and a filter position, with the corresponding element of the image."""
     counts = [(n - (r - 1) * b - 1) // s + 1 for n, r, s, b in zip(sizes, places, strides, dilations, strict=True)]
     for o in itertools.product(*map(range, counts)):
         for r in itertools.product(*map(range, places)):

@@ -68,7 +68,7 @@ def test_not_positive(wrap: Any) -> None:
 
 
 def test_marginal_likelihood() -> None:
-    """Gaussian process regression: what Cholesky's factor is for."""
+    """Gaussian process regression, an application of Cholesky factors."""
     x = np.linspace(0.0, 1.0, 8)
     y = np.sin(5 * x)
 

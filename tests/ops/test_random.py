@@ -84,7 +84,7 @@ def test_normals_compiled_are_the_same_bits_at_the_ends(dtype: DType) -> None:
 
 @DTYPES
 def test_generated_python_draws_the_same_bits(dtype: DType) -> None:
-    """What `f.source` calls: the helpers, on words, bits and bounds."""
+    """The helpers that `f.source` calls, on words, bits and bounds."""
     unsigned, rng = FORMATS[dtype].unsigned, np.random.default_rng(7)
     words = [rng.integers(0, 2**32, 500, np.uint32) for _ in range(4)]
     bits = source_helpers.random_bits(*words, unsigned.type)

@@ -186,7 +186,7 @@ def test_while(mask: tuple[bool, ...]) -> None:
 
 
 def test_while_with_a_shared_condition_stays_one() -> None:
-    """What it carries starts as one number for all examples, and differs after the first iteration; the counter does not."""
+    """The carry starts as one number for all examples, and differs after the first iteration; the counter does not."""
     text = """
         func @f(%x: f64[], %n: i64[]) -> (f64[], i64[]) {
           %r: f64[], %j: i64[] = while carry (%c: f64[] = 1.0, %i: i64[] = 0) {

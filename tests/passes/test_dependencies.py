@@ -186,7 +186,7 @@ def test_pattern(name: str) -> None:
     ],
 )
 def test_products_of_any_rank(a: tuple[int, ...], b: tuple[int, ...], out: tuple[int, ...], source: int) -> None:
-    """An element depends on what changes it."""
+    """An element depends on all elements that change it."""
     x, y, z = (f"f64[{','.join(map(str, shape))}]" for shape in (a, b, out))
     func = verify(parse_func(f"func @f(%x: {x}, %y: {y}) -> {z} {{\n  %z: {z} = matmul %x, %y\n  return %z\n}}\n"))
     (pattern,), _ = jacobian_pattern(func, source, [None, None])

@@ -363,7 +363,7 @@ def test_gradients_of_chains_are_fused_too() -> None:
 
 
 def is_fused(func: Func) -> bool:
-    """Whether every elementwise op and reduction stands in a fuse region."""
+    """Whether every elementwise op and reduction is in a fuse region."""
     inside = {id(s) for stmt in walk(func.block) if isinstance(stmt.op, Fuse) for s in stmt.blocks[0].stmts}
     return all(id(s) in inside for s in walk(func.block) if isinstance(s.op, Map | Reduce))
 

@@ -7,7 +7,7 @@ from tests.passes.checks import rewrites
 
 
 def test_a_value_of_a_merged_loop_sinks_as_if_it_had_been_there() -> None:
-    """Both loops read %z; what only the last loop reads of it is computed there."""
+    """Both loops read %z; the values that only the last loop reads are computed there."""
     rewrites(
         fuse,
         """

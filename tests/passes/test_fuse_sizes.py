@@ -61,7 +61,7 @@ def test_tensors_that_a_group_has_already_do_not_count_again() -> None:
 
 
 def test_tensors_of_small_strangers() -> None:
-    """They have nothing in common, so that no group is merged into another."""
+    """They share no operands, so that no group is merged into another."""
     shape, names = "f64[8]", several("x", MAX_TENSORS + 1)
     stmts = [f"%a{k}: {shape} = exp %{name}" for k, name in enumerate(names)]
     joined = f"%j: f64[{8 * len(names)}] = concatenate {', '.join(f'%a{k}' for k in range(len(names)))} {{axis=0}}"
@@ -139,7 +139,7 @@ def test_statements_that_follow_a_host() -> None:
 
 
 def test_numbers_that_follow_from_sizes_come_first() -> None:
-    """The factor of a mean does not wait for the sum that is divided by the same size, nor does what reads it."""
+    """The factor of a mean does not wait for the sum that is divided by the same size, and neither do its readers."""
     rewrites(
         fuse,
         """

@@ -292,7 +292,7 @@ PRODUCT = """
 
 
 def test_a_product_that_is_summed_leaves_the_loop() -> None:
-    """What the tests below change."""
+    """The program that the tests below modify."""
     assert "scatter_set" in print_func(lift_products(parse_func(dedent(PRODUCT))))
 
 
@@ -363,7 +363,7 @@ ROWS = """
 
 
 def test_rows_that_are_read_before_they_are_written_come_from_the_first_value() -> None:
-    """What the tests below change."""
+    """The program that the tests below modify."""
     assert "scatter_set" not in print_func(lift_products(parse_func(dedent(ROWS))))
 
 

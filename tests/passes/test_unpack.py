@@ -116,7 +116,7 @@ def test_large_arrays_keep_a_loop() -> None:
 
 
 def test_a_large_row_keeps_a_loop() -> None:
-    """It would be read whole where the loop ends, and its elements are more than are unpacked."""
+    """It would be read as a whole at the end of the loop, and it has more elements than can be unpacked."""
     leaves(
         unpack_small_arrays,
         """

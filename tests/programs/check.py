@@ -152,7 +152,7 @@ class Checks:
         self.same("gradient against eager", gradients, arrays_of(eager))
 
     def everywhere(self, made: ConcreteFunction, stages: Stages, want: Sequence[Any]) -> None:
-        """Interpreted as it was traced and as it was optimised; and compiled without the pass whose turn it is, if that makes a difference.
+        """Interpreted as traced and as optimised; and compiled without one of the passes, each in turn, if that makes a difference.
 
         If it makes none, every fourth program goes without a pass that has something to do in it.
         """
@@ -275,7 +275,7 @@ def scattered(value: Any) -> Any:
 
 
 class Stages:
-    """A function before its optimisation and after each pass of it. Leaving a pass out runs only what follows it."""
+    """A function before its optimisation and after each pass. To leave a pass out, only the passes after it are run."""
 
     def __init__(self, func: Func, target: Target) -> None:
         self.target = target

@@ -55,7 +55,7 @@ class Draw:
         return np.asarray(self.env[name]).dtype
 
     def code(self, name: str) -> str:
-        """How a program writes a dtype."""
+        """The source text of a dtype."""
         return self.dtype(name).str[1:].replace("b1", "?")
 
     def pick(self, fits: Callable[[Any], bool] = lambda v: True) -> str | None:
@@ -76,7 +76,7 @@ class Draw:
         return self.pick(fits)
 
     def partner(self, name: str, kinds: str = "fiub") -> str:
-        """What broadcasts against a value; the value itself if nothing else does."""
+        """A name that broadcasts against a value; the value itself if there is no other."""
 
         def fits(v: Any) -> bool:
             if isinstance(v, list | Cell) or np.asarray(v).dtype.kind not in kinds:

@@ -198,7 +198,7 @@ def listed(d: Draw) -> Node | None:
 
 
 def takes_over(d: Draw, nodes: Sequence[Node]) -> bool:
-    """Whether a function of these statements assigns names of the program: they would be its own then, and unbound where it reads them."""
+    """Whether a function of these statements assigns names of the program: they would be local to it, and unbound where it reads them."""
     return any(node.assigns() & set(d.order) for node in nodes)
 
 

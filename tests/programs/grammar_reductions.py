@@ -85,7 +85,7 @@ def ordered(d: Draw) -> Node | None:
 
 
 def spread(d: Draw) -> Node | None:
-    """A reduction that meets its operand again."""
+    """A reduction that is combined with its operand."""
     x = d.array("f", least=1)
     if x is None:
         return None
@@ -97,7 +97,7 @@ def spread(d: Draw) -> Node | None:
 
 
 def neighbouring(d: Draw) -> Node | None:
-    """What meets its neighbours along an axis: moving sums, slopes, lines through points, counts."""
+    """Operations on adjacent elements along an axis: moving sums, slopes, lines through points, counts."""
     x = d.array("f", least=1)
     if x is None:
         return None

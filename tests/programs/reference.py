@@ -29,7 +29,7 @@ def need(holds: Any) -> bool:
 
 
 def plain(x: Any) -> Any:
-    """A NumPy array of what may be a tensor, without telling tapes that it left them."""
+    """A NumPy array from a value that may be a tensor, without reporting the conversion to tapes."""
     return x.buffer if isinstance(x, aj.Tensor) else np.asarray(x)
 
 
@@ -57,7 +57,7 @@ MARGIN = 1e-3
 
 
 def apart(x: Any, y: Any = 0.0) -> bool:
-    """Whether no element of x comes near its neighbour in y."""
+    """Whether no element of x is close to the corresponding one of y."""
     x, y = plain(x), plain(y)
     if x.dtype.kind != "f" and y.dtype.kind != "f":
         return True
@@ -65,14 +65,14 @@ def apart(x: Any, y: Any = 0.0) -> bool:
 
 
 def distinct(x: Any, axis: Any = None) -> bool:
-    """Whether no two elements along an axis (or of the whole array) come near each other, nor are equal."""
+    """Whether no two elements along an axis (or of the whole array) are close or equal."""
     x = plain(x)
     flat = np.sort(x.reshape(-1) if axis is None else x, axis=-1 if axis is None else axis).astype(float)
     return bool(np.diff(flat, axis=-1 if axis is None else axis).min(initial=1.0) > MARGIN)
 
 
 def fractional(x: Any) -> bool:
-    """Whether no element comes near an integer."""
+    """Whether no element is close to an integer."""
     x = plain(x).astype(float)
     return bool(np.abs(x - np.round(x)).min(initial=1.0) > MARGIN)
 

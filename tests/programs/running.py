@@ -36,7 +36,7 @@ def run_programs(start: int, count: int, program_of: Callable[[int], Program], a
 
 @contextmanager
 def collected() -> Iterator[None]:
-    """Collect what the block leaves: native code of dropped functions weighs more than the few objects that Python counts.
+    """Collect garbage after the block: native code of dropped functions takes more memory than Python's object counts suggest.
 
     All that was there before is left alone, since looking at it takes as long as some of the checks.
     """

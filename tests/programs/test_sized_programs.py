@@ -23,7 +23,7 @@ SIZES = [(5, 3), (9, 4), (2, 2), (37, 11), (1, 3), (0, 4)]
 
 
 def interpreted(function, inputs):
-    """What the interpreter computes with the program that a call runs, as traced, and its gradients."""
+    """The interpreter's results for the traced program of a call, and their gradients."""
     program = function._concrete(take_apart(tuple(inputs), {})).program
     results = run(program.func, *inputs, *program.captures)
     return results[:-3], results[-3:]

@@ -42,7 +42,7 @@ def test_an_error_while_tracing_leaves_it_on() -> None:
 
 
 class Captured:
-    """What a nested function captures."""
+    """An object that a nested function captures."""
 
     def __init__(self) -> None:
         self.array = np.ones(3)

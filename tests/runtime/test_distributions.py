@@ -52,7 +52,7 @@ def test_poisson(rate: float) -> None:
 
 @pytest.mark.parametrize("mode", [lambda f: f, aj.function], ids=["eager", "compiled"])
 def test_parameters_that_have_no_distribution(mode: Any) -> None:
-    """They are seen in the result, which is no plausible number."""
+    """They are visible in the result, which is not a plausible number."""
     wrong = np.array([np.nan, -1.0, -20.0, 2.0])
     drawn = np.asarray(mode(lambda key, a: aj.random.gamma(key, a, dtype="f64"))(KEY, wrong))
     assert np.isnan(drawn).tolist() == [True, True, True, False]

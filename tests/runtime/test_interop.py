@@ -134,7 +134,7 @@ def test_refused_writes_recommend_functions_that_exist(name: str) -> None:
 
 
 class Other:
-    """Knows how to meet anything."""
+    """Implements all operators with any other operand."""
 
     def __radd__(self, other: Any) -> str:
         return "mine"

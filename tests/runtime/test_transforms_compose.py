@@ -279,7 +279,7 @@ def test_errors_of_custom_jvp() -> None:
 
 @pytest.mark.parametrize("x", [X[:1], X[:1].reshape(1, 1), X])
 def test_constant_second_derivatives_are_arrays(x: Any) -> None:
-    """They depend on no input, and may be handed to NumPy's functions all the same."""
+    """They depend on no input, but may be passed to NumPy's functions nevertheless."""
 
     def curvature(u: Any) -> Any:
         second = aj.jacobian(aj.grad(lambda v: np.sum(v[::-1] * v * 0.4)))(u)

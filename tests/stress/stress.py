@@ -213,7 +213,7 @@ class Stress:
         return 0
 
     def interruptible(self, rng: random.Random) -> None:
-        """What Ctrl-C may hit anywhere."""
+        """Code that Ctrl-C may interrupt anywhere."""
         self.exposed = True
         try:
             for _ in range(5):

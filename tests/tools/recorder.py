@@ -53,7 +53,7 @@ def pytest_configure(config: Any) -> None:
 
 
 def read(folder: Path) -> tuple[Lines, dict[str, float]]:
-    """What all processes recorded: the tests of each line, and the seconds of each test."""
+    """The records of all processes: the tests of each line, and the seconds of each test."""
     lines: Lines = defaultdict(lambda: defaultdict(list))
     seconds: dict[str, float] = {}
     for part in _parts(folder):

@@ -127,7 +127,7 @@ def _public(space: str, name: str) -> Any:
 
 
 def find(module: str, name: str) -> Any:
-    """What a test file gets for a name of one of TensorFlow's modules: first from the namespace that the module belongs to."""
+    """The object for a name of one of TensorFlow's modules: first from the namespace that the module belongs to."""
     last = module.rpartition(".")[2]
     if (last, name) in BY_MODULE:
         return BY_MODULE[last, name]

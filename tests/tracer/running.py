@@ -49,7 +49,7 @@ def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> TracedProgram:
 
 
 def run_program(program: TracedProgram, *args: Any) -> Any:
-    """What the traced function returns, by the interpreter."""
+    """The results of the traced function, by the interpreter."""
     leaves, _ = flatten(args)
     arrays = [np.asarray(x) for x in leaves if isinstance(x, np.ndarray) or type(x) in (int, float)]
     out = run(program.func, *arrays, *program.captures)

@@ -92,7 +92,7 @@ def program_of(expression: str, names: dict[str, Any]) -> Callable[..., Any]:
 
 
 def check(expressions: Iterable[str], names: dict[str, Any], arrays: Sequence[Any] = ARRAYS) -> None:
-    """Whether expressions mean the same plainly and traced; what NumPy refuses, and float16, which adjit does not have, are left out."""
+    """Check that expressions have the same results plain and traced, except those that NumPy refuses, and float16, which adjit lacks."""
     wrong = []
     for expression in expressions:
         program = program_of(expression, names)

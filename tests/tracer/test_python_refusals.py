@@ -59,7 +59,7 @@ def test_one_of_the_two_is_known(name: str) -> None:
 
 @pytest.mark.parametrize("name", OF_FLOATS)
 def test_floats_are_ieee_numbers(name: str, mode: str) -> None:
-    """Where Python raises, these are infinite or no number, as all floats of NumPy and of adjit."""
+    """Where Python raises, these are infinite or NaN, as all floats of NumPy and adjit."""
     python = OPERATORS[name]
     both = aj.function(lambda a, b: python(a, b))
     with np.errstate(all="ignore"):
@@ -136,7 +136,7 @@ def test_augmented_assignments_in_loops(steps: int) -> None:
 
 
 def test_derivatives_pass_by() -> None:
-    """Of what floats an integer decides; `1.0 / n` of floats has the derivatives of IEEE numbers."""
+    """Of floats selected by an integer; `1.0 / n` of floats has the derivatives of IEEE numbers."""
 
     @aj.function
     def slope(x: Any, n: Any) -> Any:

@@ -108,7 +108,7 @@ def test_a_refusal_says_why(message: str) -> None:
 
 
 def test_refusals_of_traces_alone() -> None:
-    """Where eager tensors leave the answer to another library."""
+    """Where eager tensors leave the operation to another library."""
 
     def multiplied_in_place(i: Any) -> Any:
         y = i * 1

@@ -89,7 +89,7 @@ def test_decompositions_by_rotations_and_by_lapack(monkeypatch: pytest.MonkeyPat
 
 
 def test_equal_eigenvalues() -> None:
-    """Gradients of functions of the values are exact; what depends on the arbitrary vectors is NaN, not a wrong number."""
+    """Gradients of functions of the values are exact; results that depend on the arbitrary vectors are NaN, not wrong numbers."""
     eye = np.eye(3)
     np.testing.assert_allclose(np.asarray(aj.grad(lambda a: aj.sum(aj.exp(L.eigvalsh(a))))(eye)), np.e * eye)
     np.testing.assert_allclose(np.asarray(aj.function(aj.grad(lambda a: L.norm(a, "nuc")))(2 * eye)), eye, atol=1e-15)

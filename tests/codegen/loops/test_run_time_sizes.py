@@ -71,7 +71,7 @@ def test_a_map_over_one_axis() -> None:
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
 @pytest.mark.parametrize("dtype", [F32, F64, BOOL, I16], ids=str)
 def test_the_last_vector_of_a_row_ends_with_it(vector_bytes: int, dtype: DType) -> None:
-    """Rows of one more element than is computed: what follows is as before."""
+    """Rows with one more element than is computed: the last element is unchanged."""
     spec = NestSpec((N, T), [Access("%x", (T + 1, 1), dtype)], [Access("%y", (T + 1, 1), dtype)], [], lambda c: c.put(0, c.load(0)), 50)
     plan = NestPlan(vector_bytes, spec)
     bytes_ = (N * T + N) * dtype.itemsize

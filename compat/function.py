@@ -19,7 +19,7 @@ import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.active import current_builder
-from adjit.ir.errors import AdjitError, UnplannedError, raised_as
+from adjit.ir.errors import AdjitError, TraceError, UnplannedError, raised_as
 from adjit.ir.func import Value
 from adjit.ir.operand import Operand
 from adjit.ir.types import F32, I32, I64
@@ -34,7 +34,7 @@ from adjit.runtime.shortcut import Shortcut
 from adjit.runtime.signature import Static, is_traced
 from adjit.runtime.variable import Variable as RuntimeVariable
 from adjit.tracer.autograph.convert import convert
-from adjit.tracer.frames import is_from_handler, raised_at
+from adjit.tracer.frames import is_from_handler, raised_at, recurs_at
 from adjit.tracer.given import Given
 from adjit.tracer.pytree import TreeDef, flatten, tree_map
 from adjit.tracer.trace import Trace, current_trace
@@ -236,6 +236,8 @@ class Function(RuntimeFunction):
                 return dress_structure(eager_call(bind(self._fn, instance), args, kwargs))
         except UnboundLocalError as error:  # a compiled loop without iterations raises the same
             raise raised_as("UnboundLocalError")(str(error)).at(raised_at(error.__traceback__)) from None
+        except RecursionError as error:
+            raise TraceError(f"{self._name}: infinite recursion").at(recurs_at(error.__traceback__)) from None
 
     def _fed(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         """Call the function with the elements of the datasets that it reads."""

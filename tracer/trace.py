@@ -17,7 +17,7 @@ import numpy as np
 from adjit.ir import ops
 from adjit.ir.active import current_builder
 from adjit.ir.builder import Builder
-from adjit.ir.errors import AdjitError, DTypeError, FoundSizeError, ShapeError, SizeWanted, TraceError, VaryingSizeError
+from adjit.ir.errors import AdjitError, DTypeError, FoundSizeError, ShapeError, SizeWanted, TraceError, UnplannedError, VaryingSizeError
 from adjit.ir.found_sizes import MESSAGE, NEVER, Unfinished
 from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.location import Location
@@ -413,7 +413,7 @@ def trace_function(fn: Callable[..., Any], tree: TreeDef, leaves: Sequence[Any],
             "(y = ...), write y[i] = value, and store y back"
         ).at(raised_at(error.__traceback__)) from None
     except RecursionError as error:
-        raise TraceError(
+        raise UnplannedError(
             f"{trace.name}: infinite recursion while tracing: a traced value cannot end a recursion, because both branches are traced; "
             "write a loop, or let a Python number decide"
         ).at(recurs_at(error.__traceback__)) from None

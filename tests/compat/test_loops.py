@@ -230,6 +230,41 @@ class TestStepwise:
         assert f.experimental_get_tracing_count() == 1
 
 
+@tf.function
+def factorial(n):
+    if n > 1:
+        return n * factorial(n - 1)
+    return tf.constant(1)
+
+
+@tf.function
+def fibonacci(n):
+    return tf.cond(n <= 1, lambda: n, lambda: fibonacci(n - 1) + fibonacci(n - 2))
+
+
+@tf.function
+def power(x, n):
+    return x * power(x, n - 1) if n > 0 else x
+
+
+@tf.function
+def endless(n):
+    return endless(n + 1)
+
+
+@pytest.mark.filterwarnings("ignore::adjit.runtime.slow_calls.SlowCallWarning")
+def test_recursion_that_a_tensor_ends() -> None:
+    assert [factorial(tf.constant(n)).numpy() for n in (5, 1, 6)] == [120, 1, 720]
+    assert fibonacci(tf.constant(7)).numpy() == 13
+    x = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = power(x, tf.constant(3))
+    assert (y.numpy(), tape.gradient(y, x).numpy()) == (81.0, 108.0)
+    with pytest.raises(TypeError, match=r"endless: infinite recursion(.|\n)*in endless:  return endless\(n \+ 1\)"):
+        endless(tf.constant(1))
+
+
 # ---- what TensorFlow refuses
 
 

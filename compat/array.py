@@ -78,15 +78,18 @@ def eye(num_rows: int, num_columns: int | None = None, batch_shape: Any = None, 
     return out if batch_shape is None else ops.broadcast_to(out, (*sizes_of(batch_shape), *out.type.shape))
 
 
+def _range_dtype(bounds: Sequence[Any], dtype: Any) -> Any:
+    kinds = [convert_to_tensor(b).type.dtype for b in bounds]
+    return max(kinds, key=lambda d: (d.kind == "f", d.itemsize)) if dtype is None else as_dtype(dtype).dtype
+
+
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
     """Numbers from start (or 0) up to the limit, exclusive. A loop over one of traced bounds stays a loop."""
     bounds = (0, start, delta) if limit is None else (start, limit, delta)
     if any(is_traced(b) for b in bounds):
-        return Range(bounds, None if dtype is None else as_dtype(dtype).dtype)
-    arrays = [np.asarray(convert_to_tensor(b)) for b in bounds]
-    widest = max((a.dtype for a in arrays), key=lambda d: (d.kind == "f", d.itemsize))
-    kind = widest if dtype is None else as_dtype(dtype).dtype
-    first, end, step = (a.astype(kind) for a in arrays)
+        return Range(bounds, _range_dtype(bounds, dtype))
+    kind = _range_dtype(bounds, dtype)
+    first, end, step = (np.asarray(convert_to_tensor(b)).astype(kind) for b in bounds)
     if not step:
         raise InvalidShape("Requires delta != 0: 0")
     if kind.kind != "f":

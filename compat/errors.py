@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 from adjit.ir.errors import (
     AdjitError,
+    AxisError,
     CheckError,
     DTypeError,
     GradientError,
@@ -126,6 +127,7 @@ _TRANSLATED: dict[type[BaseException], type[Exception]] = {
         ShapeError: InvalidArgumentError,
         DTypeError: InvalidArgumentError,
         IndexingError: InvalidArgumentError,
+        AxisError: InvalidArgumentError,
         OutOfBoundsError: InvalidArgumentError,
         CheckError: InvalidArgumentError,
         SingularMatrixError: InvalidArgumentError,
@@ -133,6 +135,9 @@ _TRANSLATED: dict[type[BaseException], type[Exception]] = {
         UnsupportedError: UnimplementedError,
     }.items()
 }
+
+# an index of a wrong type is a TypeError there
+_TRANSLATED[IndexingError] = type("InvalidArgumentError", (_TRANSLATED[IndexingError], TypeError), {"__module__": __name__})
 
 # for branches and loops, TensorFlow raises a ValueError, and a TypeError where dtypes differ
 _TRANSLATED[TraceError] = type("TraceError", (TraceError, ValueError), {"__module__": "adjit", "__doc__": TraceError.__doc__})

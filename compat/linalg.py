@@ -23,7 +23,7 @@ from .errors import InvalidShape, missing, out_of_scope
 from .listing import public_names
 from .math import global_norm as global_norm
 from .math import l2_normalize as l2_normalize
-from .tensor import convert_to_tensor, dress
+from .tensor import convert_to_tensor, dress, same_dtypes
 from .wrapping import axes_of, public, tensors
 
 
@@ -74,7 +74,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
 
 @public
 def einsum(equation: str, *inputs: Any, optimize: Any = "greedy", name: str | None = None) -> Any:
-    return _einsum.einsum(equation, *(convert_to_tensor(x) for x in inputs))
+    return _einsum.einsum(equation, *same_dtypes("Einsum", [convert_to_tensor(x) for x in inputs]))
 
 
 @public

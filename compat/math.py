@@ -20,7 +20,7 @@ from .listing import public_names
 from .segments import *  # noqa: F403 - names of tf.math
 from .shape import TensorShape
 from .special import *  # noqa: F403 - names of tf.math
-from .tensor import convert_to_tensor, dress, first_dtype, pair, true_quotient
+from .tensor import convert_to_tensor, dress, first_dtype, floor_quotient, floor_remainder, pair, true_quotient
 from .wrapping import axes_of, binary, floating, public, sizes_of, tensors, unary
 
 # ---- elementwise
@@ -50,7 +50,7 @@ sinc = unary(elementwise.sinc, "sinc", True)
 
 add, subtract, multiply = binary(ops.add, "add"), binary(ops.sub, "subtract"), binary(ops.mul, "multiply")
 divide = truediv = binary(true_quotient, "divide")
-floordiv, floormod = binary(ops.floor_divide, "floordiv"), binary(ops.remainder, "floormod")
+floordiv, floormod = binary(floor_quotient, "floordiv"), binary(floor_remainder, "floormod")
 mod = floormod
 pow = binary(ops.power, "pow")
 maximum, minimum = binary(ops.maximum, "maximum"), binary(ops.minimum, "minimum")
@@ -58,8 +58,20 @@ squared_difference = binary(lambda a, b: ops.square(ops.sub(a, b)), "squared_dif
 equal, not_equal = binary(ops.equal, "equal"), binary(ops.not_equal, "not_equal")
 less, less_equal = binary(ops.less, "less"), binary(ops.less_equal, "less_equal")
 greater, greater_equal = binary(ops.greater, "greater"), binary(ops.greater_equal, "greater_equal")
-logical_and, logical_or = binary(ops.logical_and, "logical_and"), binary(ops.logical_or, "logical_or")
-logical_xor = binary(ops.logical_xor, "logical_xor")
+
+
+def _of_bools(function: Callable[[Any, Any], Operand], name: str) -> Callable[..., Any]:
+    def combine(a: Any, b: Any) -> Operand:
+        wrong = next((x for x in (a, b) if isinstance(x, Operand) and x.type.dtype != BOOL), None)
+        if wrong is not None:
+            raise InvalidDType(f"cannot compute {name}: expected a bool tensor, but got {as_dtype(wrong.type.dtype).name}; compare with 0")
+        return function(a, b)
+
+    return binary(combine, name)
+
+
+logical_and, logical_or = _of_bools(ops.logical_and, "logical_and"), _of_bools(ops.logical_or, "logical_or")
+logical_xor = _of_bools(ops.logical_xor, "logical_xor")
 xlogy = binary(lambda a, b: _where_zero(ops.log, *tensors("xlogy", a, b)), "xlogy")
 xlog1py = binary(lambda a, b: _where_zero(ops.log1p, *tensors("xlog1py", a, b)), "xlog1py")
 divide_no_nan = binary(lambda a, b: _no_nan(b, lambda: true_quotient(a, b)), "divide_no_nan")

@@ -91,6 +91,8 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
 
 @public
 def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, name: str | None = None) -> Any:
+    if isinstance(labels, Operand) and labels.type.dtype.kind in "iu":
+        labels = ops.cast(labels, floating("softmax_cross_entropy_with_logits", logits).type.dtype)
     x, z = _logits_and_labels("softmax_cross_entropy_with_logits", logits, labels)
     return ops.neg(ops.sum(z * reductions.log_softmax(x, axis), axis))
 

@@ -7,7 +7,7 @@ from typing import Any
 from adjit.tracer.autograph.items import Items, make_range
 from adjit.tracer.surface import create
 
-from .tensor import dress
+from .tensor import convert_to_tensor, dress
 
 OPERATORS = (
     "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "neg", "lt",
@@ -20,7 +20,7 @@ class Range(Items):
 
     def __init__(self, bounds: tuple[Any, Any, Any], dtype: Any) -> None:
         items = make_range(bounds, True)
-        super().__init__(items.length, items.item, items.rolled, items.checkpoint, items.most)
+        super().__init__(items.length, lambda k: convert_to_tensor(items.item(k), dtype), items.rolled, items.checkpoint, items.most)
         self.bounds, self.kind = bounds, dtype
         self.made: Any = None
 

@@ -327,8 +327,11 @@ def same_dtypes(what: str, xs: list[Any]) -> list[Any]:
 
 
 def check_dtypes(what: str, a: Operand, b: Operand) -> None:
-    """Reject different dtypes. A Python number that a loop carries is weakly typed: it takes the dtype of the other operand."""
-    if a.type.dtype != b.type.dtype and not (a.weak or b.weak):
+    """Reject different dtypes. A Python number that a loop carries is weakly typed: it takes the dtype of the other operand, if it fits."""
+    if a.type.dtype == b.type.dtype or (a.weak and b.weak):
+        return
+    number, tensor = (a, b) if a.weak else (b, a)
+    if not (number.weak and as_dtype(number.type.dtype).converts_to(as_dtype(tensor.type.dtype))):
         raise InvalidDType(
             f"cannot compute {what} as input #1(zero-based) was expected to be a {a.type.dtype} tensor but is a {b.type.dtype} tensor: "
             "TensorFlow does not promote dtypes; use tf.cast"
@@ -371,6 +374,22 @@ def true_quotient(a: Any, b: Any) -> Operand:
     return ops.div(a, b)
 
 
+def floor_quotient(a: Any, b: Any) -> Operand:
+    check_divisor(a, b)
+    return ops.floor_divide(a, b)
+
+
+def floor_remainder(a: Any, b: Any) -> Operand:
+    check_divisor(a, b)
+    return ops.remainder(a, b)
+
+
+def check_divisor(a: Any, b: Any) -> None:
+    """Integer division by zero raises, as in TensorFlow; NumPy warns, and gives 0."""
+    if (a if isinstance(a, Operand) else b).type.dtype.kind in "iu":
+        ops.check(ops.all(ops.not_equal(as_operand(b), 0)), "Integer division by zero")
+
+
 def wide(x: Any) -> Any:
     """An argument with its 16-bit floats as float32."""
     if isinstance(x, list | tuple) and not hasattr(x, "_fields"):
@@ -410,7 +429,7 @@ _product = binary("MatMul", ops.matmul)
 
 _OPERATORS: dict[str, tuple[str, Callable[[Any, Any], Operand]]] = {
     "add": ("AddV2", ops.add), "sub": ("Sub", ops.sub), "mul": ("Mul", ops.mul), "truediv": ("RealDiv", true_quotient),
-    "floordiv": ("FloorDiv", ops.floor_divide), "mod": ("FloorMod", ops.remainder), "pow": ("Pow", ops.power),
+    "floordiv": ("FloorDiv", floor_quotient), "mod": ("FloorMod", floor_remainder), "pow": ("Pow", ops.power),
     "and": ("LogicalAnd", ops.bitwise_and), "or": ("LogicalOr", ops.bitwise_or), "xor": ("LogicalXor", ops.bitwise_xor),
 }  # fmt: skip
 _COMPARISONS = {"lt": ops.less, "le": ops.less_equal, "gt": ops.greater, "ge": ops.greater_equal}
@@ -419,7 +438,7 @@ _COMPARISONS = {"lt": ops.less, "le": ops.less_equal, "gt": ops.greater, "ge": o
 _UFUNCS: dict[np.ufunc, Callable[[Any, Any], Any]] = {
     np.matmul: _product, np.equal: _equal, np.not_equal: _not_equal, np.add: binary("AddV2", ops.add), np.subtract: binary("Sub", ops.sub),
     np.multiply: binary("Mul", ops.mul), np.true_divide: binary("RealDiv", true_quotient),
-    np.floor_divide: binary("FloorDiv", ops.floor_divide), np.remainder: binary("FloorMod", ops.remainder),
+    np.floor_divide: binary("FloorDiv", floor_quotient), np.remainder: binary("FloorMod", floor_remainder),
     np.power: binary("Pow", ops.power), np.less: binary("Less", ops.less), np.less_equal: binary("LessEqual", ops.less_equal),
     np.greater: binary("Greater", ops.greater), np.greater_equal: binary("GreaterEqual", ops.greater_equal),
 }  # fmt: skip

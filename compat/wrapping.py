@@ -148,5 +148,7 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
         shape = [ops.getitem(shape, k) for k in range(shape.type.shape[0])] if shape.type.shape else [shape]
     if isinstance(shape, Operand):
         values = convert_to_tensor(shape).numpy().tolist()
-        return tuple(values) if isinstance(values, list) else (values,)
+        shape = values if isinstance(values, list) else [values]
+    if any(isinstance(n, float | np.floating) for n in shape):
+        raise TypeError(f"Cannot convert {shape!r} to EagerTensor of dtype int32: sizes are integers")
     return tuple(n if is_symbolic(n) else size_of(as_operand(n), "shape") if is_traced(n) else int(n) for n in shape)

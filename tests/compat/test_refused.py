@@ -85,3 +85,64 @@ def test_shapes_and_specs() -> None:
     assert tf.TensorSpec.from_spec(spec) == spec
     assert tf.TensorSpec.from_spec(spec, name="b").name == "b"
     assert weakref.ref(reference := ONE.ref())() is reference
+
+
+X, K = tf.constant([1.0, 2.0]), tf.constant([1, 2])
+
+
+def sums_floats_and_integers(n):
+    total = 0.0
+    for i in tf.range(n):
+        total = total + i
+    return total
+
+
+# what eager code and functions refuse alike: the classes of TensorFlow 2.21
+MISTAKES: list[tuple[Callable[[Any, Any], Any], type[Exception]]] = [
+    (lambda x, k: x + k, TypeError),
+    (lambda x, k: k + 1.5, TypeError),
+    (lambda x, k: x + tf.cast(x, tf.float64), TypeError),
+    (lambda x, k: tf.stack([x, k]), TypeError),
+    (lambda x, k: tf.where(k > 1, x, k), TypeError),
+    (lambda x, k: tf.einsum("i,i->", x, k), TypeError),
+    (lambda x, k: tf.logical_and(k > 1, k), TypeError),
+    (lambda x, k: tf.logical_or(k, k), TypeError),
+    (lambda x, k: tf.sqrt(k), TypeError),
+    (lambda x, k: x[x[0]], TypeError),
+    (lambda x, k: x[0.0], TypeError),
+    (lambda x, k: tf.zeros([2.5]), TypeError),
+    (lambda x, k: tf.matmul(x[None], x[None]), tf.errors.InvalidArgumentError),
+    (lambda x, k: tf.reduce_sum(x, axis=1), tf.errors.InvalidArgumentError),
+    (lambda x, k: k // (k - 1), tf.errors.InvalidArgumentError),
+    (lambda x, k: k % (k - 2), tf.errors.InvalidArgumentError),
+    (lambda x, k: tf.math.floordiv(k, 0), tf.errors.InvalidArgumentError),
+    (lambda x, k: sums_floats_and_integers(k[1]), TypeError),
+]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("call", "error"), MISTAKES)
+def test_mistakes_are_refused(call: Callable[[Any, Any], Any], error: type[Exception], compiled: bool) -> None:
+    with pytest.raises(error):
+        (tf.function(call) if compiled else call)(X, K)
+
+
+def test_integer_division() -> None:
+    for call in (lambda a, b: (a // b, a % b), tf.function(lambda a, b: (a // b, a % b))):
+        quotient, rest = call(tf.constant([7, -7]), tf.constant([2, 2]))
+        assert (quotient.numpy().tolist(), rest.numpy().tolist()) == ([3, -4], [1, 1])
+        quotient, rest = call(tf.constant(7.0), tf.constant(0.0))
+        assert np.isinf(quotient.numpy())
+        assert np.isnan(rest.numpy())
+
+
+def test_loops_over_ranges_give_tensors_of_their_dtype() -> None:
+    @tf.function
+    def f(n):
+        last = tf.constant(0, n.dtype)
+        for i in tf.range(n):
+            last = i
+        return last
+
+    for dtype in (tf.int32, tf.int64):
+        assert f(tf.constant(3, dtype)).dtype == dtype

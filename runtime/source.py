@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
@@ -58,7 +59,11 @@ class Source:
         debugger.rcLines = ["continue"]
         start = next(line for _, _, line in first.co_lines() if line and line > first.co_firstlineno + 1)
         debugger.set_break(self.filename, start, temporary=True)
-        return debugger.runcall(self, *arrays)
+        before = sys.gettrace()
+        try:
+            return debugger.runcall(self, *arrays)
+        finally:
+            sys.settrace(before)  # pdb leaves none, which would end a measurement of coverage
 
     def save(self, path: str | Path) -> Path:
         """Write the module to a file, and its large constants to an `.npz` file beside it."""

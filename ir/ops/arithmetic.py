@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..types import BOOL, F64, DType, float_dtype
+from ..types import BOOL, F64, I64, DType, float_dtype
 from .base import Array, Emitter, Reg, apply
 from .complex import from_parts, imag, real
 from .elementary import hypot
@@ -324,7 +324,10 @@ def round(x: Operand, digits: int = 0) -> Operand:
     if x.type.is_complex:
         return from_parts(round(real(x), digits), round(imag(x), digits))
     if not x.type.is_float and x.type.dtype != BOOL:
-        return x if digits >= 0 else cast(round(cast(x, F64), digits), x.type.dtype)
+        if digits >= 0:
+            return x
+        rounded = round(cast(x, F64), digits)
+        return cast(rounded if x.type.dtype.itemsize == 8 else cast(rounded, I64), x.type.dtype)  # small integers wrap around
     if digits == 0:
         return unary(Round(), x)
     scale = 10.0 ** abs(digits) if abs(digits) <= sys.float_info.max_10_exp else math.inf

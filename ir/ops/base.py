@@ -313,11 +313,19 @@ def apply(op: Op, *args: Operand) -> Operand:
         if arg.type.is_stored:
             stored = True
     if stored and not op.takes_stored:
-        return apply(op, *map(widened, args))
+        return kept(op, args, apply(op, *map(widened, args)))
     if leader.level < TRACED and is_recording() and any(map(holds_size, op.__dict__.values())):
         return perform(op, *args)  # a constant array with a size that is known when the program runs
     out: Operand = leader.apply_op(op, args)
     return out
+
+
+def kept(op: Op, args: tuple[Operand, ...], out: Operand) -> Operand:
+    """The result of an op for widened operands: again in 16 bits if the op only moves elements of one such dtype, which loses nothing."""
+    if not op.only_moves:
+        return out
+    moved = {x.type.dtype for x in args if x.type.is_float}
+    return apply(REGISTRY["cast"](moved.pop()), out) if len(moved) == 1 else out
 
 
 def widened(x: Operand) -> Operand:
@@ -348,7 +356,7 @@ def perform(op: Op, *args: Operand) -> Operand:
     These are ops without operands, and effects, which belong to every run of a traced function even if their operands are constants.
     """
     if not op.takes_stored and any(x.type.is_stored for x in args):
-        args = tuple(map(widened, args))
+        return kept(op, args, perform(op, *map(widened, args)))
     builder = current_builder()
     if builder is not None:
         out: Operand = builder.apply(op, args)

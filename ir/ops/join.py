@@ -87,7 +87,8 @@ def concatenate(xs: Sequence[Operand], axis: int | None = 0) -> Operand:
         xs, axis = [reshape(x, -1) for x in xs], 0
     if not xs[0].type.shape:
         raise ShapeError("concatenate: zero-dimensional operands; stack them, or reshape them to [1]")
-    dtype = common_dtype(*xs)
+    given = {x.type.dtype for x in xs}
+    dtype = common_dtype(*xs) if len(given) > 1 else given.pop()  # 16-bit floats are joined as they are
     operands = [cast(x, dtype) for x in xs]
     axis = normalize_axis(axis, len(xs[0].type.shape), "concatenate")
     return operands[0] if len(operands) == 1 else apply(Concatenate(axis), *operands)

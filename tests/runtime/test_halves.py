@@ -51,7 +51,7 @@ def test_computed_in_float32(dtype: Any) -> None:
     programs = [
         lambda x: x + x, lambda x: x * 2.1, lambda x: np.sin(x), lambda x: np.sum(x * x), lambda x: x[::2] * 1,
         lambda x: x.reshape(7, 1) @ x[None],
-        lambda x: np.max(x), lambda x: np.sort(x), lambda x: np.concatenate([x, x]), lambda x: np.where(x > 0, x, 0.0),
+        lambda x: np.max(x), lambda x: np.concatenate([x, x.astype("f4")]), lambda x: np.where(x > 0, x, 0.0),
         lambda x: np.cumsum(x),
         lambda x: x > 0, lambda x: np.mean(x), lambda x: x.astype("int32"), lambda x: aj.vmap(lambda v: v * v)(x),
     ]  # fmt: skip
@@ -60,6 +60,27 @@ def test_computed_in_float32(dtype: Any) -> None:
         for got in (aj.function(program)(x), program(aj.tensor(x))):
             assert np.asarray(got).dtype == wanted.dtype
             np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-6, atol=1e-6)
+
+
+@HALVES
+def test_elements_that_are_only_moved_keep_their_dtype(dtype: Any) -> None:
+    """As in NumPy, whether an index is known only when the program runs or not."""
+    x, k, several = values(dtype), np.array(2), np.array([0, -1, 3])
+    programs = [
+        lambda x, k, several: x[2], lambda x, k, several: x[k], lambda x, k, several: x[several], lambda x, k, several: np.take(x, several),
+        lambda x, k, several: x[np.array([4, 1])], lambda x, k, several: x[1:4], lambda x, k, several: x[::-1][k],
+        lambda x, k, several: x.reshape(7, 1)[k], lambda x, k, several: np.pad(x, 1), lambda x, k, several: np.sort(x[several]),
+        lambda x, k, several: np.concatenate([x, x[several]]), lambda x, k, several: np.stack([x, x[::-1]]),
+        lambda x, k, several: np.roll(x, 2), lambda x, k, several: np.tile(x, 2),
+    ]  # fmt: skip
+    for program in programs:
+        wanted = np.asarray(program(x, k, several))
+        for got in (aj.function(program)(x, k, several), program(*map(aj.tensor, (x, k, several)))):
+            assert np.asarray(got).dtype == wanted.dtype == dtype
+            np.testing.assert_array_equal(np.asarray(got), wanted)
+    slope = aj.function(aj.grad(lambda x, k, several: np.sum(x[several] * 3.0) + x[k]))(x, k, several)
+    assert slope.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(slope).astype("f4"), [3, 0, 1, 3, 0, 0, 3])
 
 
 @HALVES

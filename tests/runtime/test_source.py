@@ -299,3 +299,20 @@ def test_the_recorded_session_is_what_pdb_shows() -> None:
     shown = out.getvalue().replace("(Pdb) ", "").replace(source.filename, "<adjit source of root>").splitlines()
     recorded = [line for line in session if not line.startswith("(Pdb) ")]
     assert [line for line in shown if "breakpoint" not in line] == recorded
+
+
+def test_debugging_leaves_the_trace_function_alone() -> None:
+    """Coverage measures with one: without it, nothing after a debugged program would be counted."""
+    source = aj.function(lambda x: np.sin(x) * 2.0).source(np.ones(3))
+
+    def trace(frame: Any, event: str, argument: Any) -> None:
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        source.debug(stdin=io.StringIO("continue\n"), stdout=io.StringIO())
+        after = sys.gettrace()
+    finally:
+        sys.settrace(before)
+    assert after is trace

@@ -186,6 +186,18 @@ def test_rounding_to_more_decimals_than_there_are(decimals: int) -> None:
         np.testing.assert_array_equal(np.asarray(got), wanted, strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "i8", "u8"])
+@pytest.mark.parametrize("decimals", [-1, -2, -4])
+def test_rounding_integers_to_tens(dtype: str, decimals: int) -> None:
+    """Small integers wrap around where the rounded number is out of range."""
+    info, near = np.iinfo(dtype), np.arange(200)
+    ends = [info.min + near, info.max - near] if info.bits < 32 else []
+    x = np.unique(np.concatenate([near, *([-near] if info.min else []), *ends])).clip(info.min, info.max).astype(dtype)
+    wanted = np.round(x, decimals)
+    for got in (aj.round(aj.tensor(x), decimals), aj.function(lambda x: np.round(x, decimals))(x)):
+        np.testing.assert_array_equal(np.asarray(got), wanted, strict=True)
+
+
 @pytest.mark.parametrize("function", [np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("other", [I, X, np.array([True, False]), np.array([7], np.int8)], ids=lambda x: x.dtype.name)
 def test_sets_of_two_dtypes(function: Callable[..., Any], other: Any) -> None:

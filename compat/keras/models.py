@@ -10,6 +10,7 @@ import numpy as np
 from adjit import nn
 from adjit.ir.active import outside_builders
 from adjit.ir.errors import UnsupportedError
+from adjit.ir.sizes import hint_of
 from adjit.nn import weights
 from adjit.nn.history import History
 from adjit.nn.losses import get_loss
@@ -136,7 +137,8 @@ class Model(Layer):
             self._running -= 1
         if self.example_inputs is None and args and not is_symbolic(args):
             leaves = [x for x in flatten(args[0])[0] if getattr(x, "shape", ())]
-            self.example_inputs = [([1, *x.shape[1:]], np.dtype(getattr(x.dtype, "as_numpy_dtype", x.dtype)).name) for x in leaves]
+            dtypes = [np.dtype(getattr(x.dtype, "as_numpy_dtype", x.dtype)).name for x in leaves]
+            self.example_inputs = [([1, *map(hint_of, x.shape[1:])], name) for x, name in zip(leaves, dtypes, strict=True)]
         return out
 
     @property

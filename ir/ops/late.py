@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
+from typing import Any
 
 # The functions of `ir.ops` that the first access loads, by module.
 FUNCTIONS = {
@@ -24,7 +25,7 @@ MODULE_OF = {name: module for module, names in FUNCTIONS.items() for name in nam
 MODULES = (*FUNCTIONS, "attention", "collective", "complex_factor", "custom", "eig", "fft", "hermitian", "lu_parts", "special", "spectral")
 
 
-def function(name: str) -> object:
+def function(name: str) -> Any:
     """The function of `ir.ops` with this name; raises AttributeError if there is none."""
     if name not in MODULE_OF:
         raise AttributeError(f"module 'adjit.ir.ops' has no attribute {name!r}")

@@ -5,6 +5,7 @@ Owns sums, products, extrema and their positions, any and all. Cumulative ops ar
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +13,9 @@ import numpy as np
 
 from ..cost import Cost
 from ..errors import DTypeError, ShapeError
+from ..sizes import is_symbolic
 from ..types import BOOL, DTYPE_NAMES, F32, F64, I64, U8, U64, DType, TensorType, kept_shape, normalize_axes, normalize_axis, reduced_shape
+from . import late
 from .arithmetic import Add, Maximum, Minimum
 from .base import Array, Emitter, Loops, Op, Reg, Registers, Window, Writing, apply, nest, with_attributes
 from .logic import BitwiseAnd, BitwiseOr
@@ -128,7 +131,7 @@ class Prod(Reduce):
         shape = x.type.shape
         order = tuple(a for a in range(len(shape)) if a not in self.axes) + self.axes
         rows = transpose(x, order)
-        flat = reshape(rows, (*reduced_shape(shape, self.axes), int(np.prod([shape[a] for a in self.axes], dtype=int))))
+        flat = reshape(rows, (*reduced_shape(shape, self.axes), math.prod(shape[a] for a in self.axes)))
         return transpose(reshape(products_of_others(flat), rows.type.shape), inverse(order))
 
     def identity(self, dtype: DType) -> float | int | bool:
@@ -141,9 +144,12 @@ class Prod(Reduce):
 def products_of_others(x: Operand) -> Operand:
     """Along the last axis, for each element the product of all others. O(n) work in O(log n) ops: up a tree of pairs and down again.
 
-    The others of an element are its sibling and the others of their parent.
+    The others of an element are its sibling and the others of their parent. The height of a tree must be known; otherwise they are those
+    before the element, and those after it.
     """
     *lead, n = x.type.shape
+    if is_symbolic(n):
+        return products_before(x) * flip(products_before(flip(x, -1)), -1)
     if n <= 1:
         return x.literal(1, x.type)
     half, none, whole = (n + 1) // 2, [0] * len(lead), [slice(None)] * len(lead)
@@ -153,6 +159,14 @@ def products_of_others(x: Operand) -> Operand:
     above = reshape(products_of_others(left * right), (*lead, half, 1))
     out = reshape(broadcast_to(above, siblings.type.shape) * siblings, even.type.shape)
     return slice_(out, [*whole, slice(n)])
+
+
+def products_before(x: Operand) -> Operand:
+    """Along the last axis, for each element the product of those before it."""
+    *lead, n = x.type.shape
+    rest = slice_(x, [*[slice(None)] * len(lead), slice(n - 1)])
+    products: Operand = late.function("cumprod")(pad(rest, [*[0] * len(lead), 1], [0] * x.type.rank, None, 1), -1)
+    return products
 
 
 class Extremum(Reduce, abstract=True):

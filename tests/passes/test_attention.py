@@ -142,6 +142,7 @@ MASKS = {
     [*((SIZES[1], kind, "f4") for kind in MASKS), (SIZES[0], "none", "f8"), (SIZES[2], "causal", "f8"), (SIZES[2], "none", "f4")],
     ids=str,
 )
+@pytest.mark.one_size("attention of known sizes is one operation")
 def test_values_and_gradients(sizes: Any, kind: str, dtype: str) -> None:
     arrays, (mask_of, fill) = draw(*sizes, dtype), MASKS[kind]
     mask = mask_of(*sizes[1:3])
@@ -211,6 +212,7 @@ def test_keys_that_no_query_of_a_tile_sees_are_not_read() -> None:
 
 
 @pytest.mark.parametrize("mask", [None, causal(40, 50)], ids=["all", "causal"])
+@pytest.mark.one_size("attention of known sizes is one operation")
 def test_the_statements_as_python(mask: Any) -> None:
     arrays = draw((2,), 40, 50, 8, 8, "f4")
     func = fuse_attention(READABLE(traced(stepped(mask, -np.inf), *arrays)))
@@ -219,6 +221,7 @@ def test_the_statements_as_python(mask: Any) -> None:
 
 
 @pytest.mark.parametrize("mask", [None, np.tril(np.ones((33, 32), bool))], ids=["all", "causal"])
+@pytest.mark.one_size("attention of known sizes is one operation")
 def test_gradients_that_are_almost_those_of_attention_keep_their_meaning(mask: Any) -> None:
     """Every statement of the adjoint in turn reads something else, or is read by something else."""
     arrays = draw((), 33, 32, 3, 2, "f8")
@@ -227,6 +230,7 @@ def test_gradients_that_are_almost_those_of_attention_keep_their_meaning(mask: A
     keeps_meaning_of_near_misses(fuse_attention, func, 1000)
 
 
+@pytest.mark.one_size("attention of known sizes is one operation")
 def test_no_array_of_all_weights_is_stored() -> None:
     arrays = draw((4,), 512, 512, 16, 16, "f4")
     func = OPTIMIZE(traced(stepped(None, 0.0), *arrays))
@@ -234,6 +238,7 @@ def test_no_array_of_all_weights_is_stored() -> None:
 
 
 @pytest.mark.parametrize(("argnums", "spelling"), [((0,), "mul"), ((1,), "div"), ((0, 2), "div"), ((1, 2), "mul")])
+@pytest.mark.one_size("attention of known sizes is one operation")
 def test_gradients_by_some_of_the_operands(argnums: tuple[int, ...], spelling: str) -> None:
     arrays = draw((2,), 40, 50, 9, 7, "f8")
     loss = lambda q, k, v: aj.sum(attention(q, k, v, spelling=spelling) ** 2)  # noqa: E731
@@ -287,6 +292,7 @@ def test_derivatives_of_second_order_store_the_weights() -> None:
     np.testing.assert_allclose(got, aj.grad(product)(arrays[0]), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.one_size("attention of known sizes is one operation")
 def test_the_layer_of_nn() -> None:
     layer = aj.nn.MultiHeadAttention(2, 8)
     x = np.random.default_rng(0).standard_normal((2, 40, 16)).astype("f4")

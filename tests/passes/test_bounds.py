@@ -31,6 +31,7 @@ def test_range_of_an_unknown_operand(made: str, wanted: Interval | None) -> None
 
 
 @pytest.mark.parametrize("n", [7, 8])
+@pytest.mark.one_size("the index is compared with a known size")
 def test_periodic_indices_are_not_checked(n: int) -> None:
     f, x, i = aj.function(lambda x, i: x[i % n]), np.arange(float(n)), np.array([-9, 0, 5, 64])
     assert "checked=true" in f.inspect(x, i).optimized

@@ -58,6 +58,7 @@ def test_one_in_a_loop_stays_there() -> None:
     np.testing.assert_array_equal(aj.function(f)(X), 3 * X)
 
 
+@pytest.mark.one_size("looks for a type in the text of a program")
 def test_a_loop_that_sums_and_scales_its_carry_works_in_one_buffer() -> None:
     def f(x: Any, n: Any) -> Any:
         for _ in aj.range(n):

@@ -166,6 +166,7 @@ def _largest(func: Func) -> int:
     return max(r.type.size for s in func.block.stmts if isinstance(s.op, Fuse) for r in s.results)
 
 
+@pytest.mark.one_size("compares sizes of arrays")
 def test_no_array_of_all_pairs_is_made() -> None:
     x = np.random.default_rng(0).normal(size=(POINTS, 3))
     optimized = aj.function(aj.value_and_grad(_gravity)).inspect(x).optimized

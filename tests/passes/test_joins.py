@@ -88,6 +88,7 @@ def test_every_bit_is_kept(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("steps", [3, 200])
+@pytest.mark.one_size("parts of arrays of known sizes are not joined")
 def test_a_loop_over_a_periodic_grid(steps: int) -> None:
     """No copies, and of each iteration only the state is saved, unrolled or not."""
 

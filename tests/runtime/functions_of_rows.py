@@ -122,6 +122,7 @@ PROGRAMS = {
     "covariances": lambda x: np.cov(x.T),
     "interpolation": lambda x: np.interp(np.tanh(x[:, 0]) + 1.0, np.arange(x.shape[0]), x[:, 1]),
     "prod": lambda x: np.prod(x, 1),
+    "prod of rows": lambda x: np.prod(1.0 + 0.1 * x, 0) + np.prod(np.tanh(x)),
     "eye": lambda x: np.eye(x.shape[0]) @ x,
     "vmap": lambda x: aj.vmap(lambda row: softmax(row) * row[0])(x),
 }

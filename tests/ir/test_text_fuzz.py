@@ -31,7 +31,7 @@ SEED = int(os.environ.get("ADJIT_SEED", "20"))
 SHARE = 10_000  # texts of one test
 RUN = None if "ADJIT_FUZZ" in os.environ else 30  # accepted functions that one test runs
 SMALL = 20_000  # elements of a value that is computed
-ARBITRARY = ("svd", "eig")  # beginnings of the names of ops whose vectors have arbitrary signs
+ARBITRARY = ("svd", "eig", "hermitian_eigh", "complex_svd", "complex_eig")  # beginnings of ops whose vectors have arbitrary signs or phases
 STEPS = 3_000  # statements that the interpreter runs before it stops
 
 

@@ -15,7 +15,7 @@ except ModuleNotFoundError as _error:
         "run `pip install -e .` in it, which needs no links"
     ) from None
 
-with _collection_paused():  # imported objects stay alive: scanning them repeatedly for garbage would take a tenth of the time
+with _collection_paused():  # imported objects stay alive: scanning them for garbage would take a tenth of the time
     from adjit.runtime.function import Function, function
 
 from adjit.ir.errors import (
@@ -48,11 +48,6 @@ from adjit.runtime.tensor import Tensor, tensor
 from adjit.runtime.transforms import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp
 from adjit.runtime.variable import Variable
 from adjit.tracer.pytree import register_pytree_node, tree_map
-from adjit.tracer.surface import linalg
-from adjit.tracer.surface.complex_numbers import angle
-from adjit.tracer.surface.create import (
-    arange, asarray, astype, cast, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
-)  # fmt: skip
 from adjit.tracer.surface.elementwise import (
     absolute, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, bitwise_and, bitwise_not, bitwise_or,
     bitwise_xor, cbrt, ceil, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax,
@@ -61,14 +56,6 @@ from adjit.tracer.surface.elementwise import (
     positive, power, rad2deg, reciprocal, relu, remainder, right_shift, rint, round, rsqrt, select, sigmoid, sign, signbit, sin, sinc, sinh,
     softplus, sqrt, square, stop_gradient, subtract, tan, tanh, trunc, where,
 )  # fmt: skip
-from adjit.tracer.surface.indexing import (
-    argsort, choose, delete, diag, diagonal, diff, insert, interp, isin, ix_, lexsort, one_hot, piecewise, searchsorted, sort,
-    take, take_along_axis, top_k, trace, tril, triu, unravel_index,
-)  # fmt: skip
-from adjit.tracer.surface.linalg import matrix_power
-from adjit.tracer.surface.norms import norm
-from adjit.tracer.surface.padding import pad
-from adjit.tracer.surface.products import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
 from adjit.tracer.surface.reductions import (
     all, allclose, any, argmax, argmin, array_equal, count_nonzero, cumprod, cumsum, log_softmax, logsumexp, max, mean, min,
     nanmax, nanmean, nanmin, nansum, prod, ptp, softmax, std, sum, var,
@@ -99,7 +86,19 @@ if _TYPE_CHECKING:
         conj, cumulative_prod, cumulative_sum, empty, empty_like, finfo, from_dlpack, iinfo, imag, isdtype, permute_dims, pow,
         real, result_type,
     )  # fmt: skip
-    from adjit.tracer.surface import fft as fft, special as special
+    from adjit.tracer.surface import fft as fft, linalg as linalg, special as special
+    from adjit.tracer.surface.complex_numbers import angle
+    from adjit.tracer.surface.create import (
+        arange, asarray, astype, cast, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
+    )  # fmt: skip
+    from adjit.tracer.surface.indexing import (
+        argsort, choose, delete, diag, diagonal, diff, insert, interp, isin, ix_, lexsort, one_hot, piecewise, searchsorted, sort,
+        take, take_along_axis, top_k, trace, tril, triu, unravel_index,
+    )  # fmt: skip
+    from adjit.tracer.surface.linalg import matrix_power
+    from adjit.tracer.surface.norms import norm
+    from adjit.tracer.surface.padding import pad
+    from adjit.tracer.surface.products import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
     from adjit.tracer.surface.special import i0
     from adjit.tracer.surface.bits import (
         bitwise_count, frexp, gcd, lcm, ldexp, nextafter, packbits, ravel_multi_index, spacing, unpackbits,
@@ -134,13 +133,13 @@ int8, int16, int32, int64 = _np.int8, _np.int16, _np.int32, _np.int64
 uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
 pi, e, inf, nan, newaxis = _np.pi, _np.e, _np.inf, _np.nan, None
 
-# Loaded on first access, so that `import adjit` stays cheap (and `map` and `range` stay Python's builtins inside this module).
+# Loaded on first access, so that `import adjit` stays cheap, and kept.
 _CONTROL = "adjit.tracer.control"
 _LATE = {
     "nn": "adjit.nn", "tf": "adjit.tf", "special": "adjit.tracer.surface.special", "implicit": "adjit.runtime.implicit",
     "distributed": "adjit.runtime.distributed", "Inspection": "adjit.runtime.inspection",
     "scipy": "adjit.runtime.scientific", "random": "adjit.runtime.random", "vmap": "adjit.runtime.vmap",
-    "fft": "adjit.tracer.surface.fft",
+    "fft": "adjit.tracer.surface.fft", "linalg": "adjit.tracer.surface.linalg",
     "cond": _CONTROL, "switch": _CONTROL, "while_loop": _CONTROL, "fori_loop": _CONTROL, "scan": _CONTROL, "map": _CONTROL,
     "range": "adjit.tracer.autograph.items", "do_not_convert": "adjit.tracer.autograph.marks", "checkpoint": "adjit.runtime.checkpoint",
     "custom_gradient": "adjit.runtime.custom_gradient", "custom_jvp": "adjit.runtime.custom_jvp",
@@ -152,6 +151,14 @@ _LATE = {
             concat conj cumulative_prod cumulative_sum empty empty_like finfo from_dlpack iinfo imag isdtype permute_dims pow real
             result_type __array_namespace_info__""",
         "special": "i0",
+        "complex_numbers": "angle",
+        "create": "arange asarray astype cast eye full full_like identity linspace meshgrid ones ones_like tri zeros zeros_like",
+        "indexing": """argsort choose delete diag diagonal diff insert interp isin ix_ lexsort one_hot piecewise searchsorted sort take
+            take_along_axis top_k trace tril triu unravel_index""",
+        "linalg": "matrix_power",
+        "norms": "norm",
+        "padding": "pad",
+        "products": "cross dot inner kron matmul outer tensordot vdot vecdot",
         "calculus": "geomspace gradient logspace polyder polyfit polyint trapezoid unwrap vander",
         "einsum": "einsum einsum_path",
         "histograms": "bincount digitize histogram histogram2d histogram_bin_edges histogramdd",
@@ -174,8 +181,11 @@ def __getattr__(name: str) -> _Any:
     if name in _LATE:
         from importlib import import_module  # noqa: PLC0415 - see above
 
-        module = import_module(_LATE[name])
-        return module if name in ("nn", "tf", "special", "fft", "distributed", "implicit", "random", "scipy") else getattr(module, name)
+        found = import_module(_LATE[name])
+        if name not in ("nn", "tf", "special", "fft", "linalg", "distributed", "implicit", "random", "scipy"):
+            found = getattr(found, name)
+        globals()[name] = found
+        return found
     from adjit.runtime.hints import hint  # noqa: PLC0415 - see above
 
     raise AttributeError(f"module 'adjit' has no attribute {name!r}{hint(name, __dir__())}")

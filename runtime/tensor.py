@@ -22,9 +22,9 @@ from adjit.ir.tracebacks import boundary, methods_end_at_callers
 from adjit.ir.types import PYTHON, TensorType, as_dtype
 from adjit.tracer.arrays import castable
 from adjit.tracer.convert import set_concrete_class
+from adjit.tracer.numpy_table import surface
 from adjit.tracer.pytree import add_leaf_class
 from adjit.tracer.sparse_products import called_by_scipy, declined, is_sparse
-from adjit.tracer.surface.create import asarray, contains_operand
 from adjit.tracer.trace import TracedProgram, current_trace
 
 from . import quick, quick_arrays
@@ -326,9 +326,10 @@ def tensor(value: Any, dtype: Any = None) -> Tensor:
             [3., 4.]], f32[2,2])
     """
     if not isinstance(value, Operand):
-        if not isinstance(value, list | tuple) or not (listening.recorders or current_trace()) or not contains_operand(value):
+        is_nested = isinstance(value, list | tuple) and (listening.recorders or current_trace())
+        if not is_nested or not surface("create").contains_operand(value):
             return Tensor(value, dtype)
-        value = asarray(value)  # of values that are traced or recorded: an op, so that they remain connected
+        value = surface("create").asarray(value)  # of values that are traced or recorded: an op, so that they remain connected
     operand = as_operand(value)
     if isinstance(operand, Concrete | Literal):
         operand = materialize(operand)

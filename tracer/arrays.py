@@ -21,10 +21,10 @@ from adjit.ir.types import DType, as_dtype
 from .convert import array_of_list, present
 from .frames import user_location
 from .in_place import AugmentedAssignment
-from .numpy_table import applied, call_function, call_ufunc, surface
+from .numpy_table import applied, call_function, call_ufunc, late
 from .slices import as_rows, has_traced_mask, has_traced_slice, key_to_write, taken, with_positions
 from .sparse_products import is_sparse, product, product_from_left
-from .surface import complex_numbers, elementwise, indexing, products, reductions, shapes
+from .surface import elementwise, reductions, shapes
 
 
 class ArrayMethods(AugmentedAssignment):
@@ -105,11 +105,11 @@ class ArrayMethods(AugmentedAssignment):
 
     @property
     def real(self) -> Operand:
-        return complex_numbers.real(self)
+        return late("complex_numbers", "real")(self)
 
     @property
     def imag(self) -> Operand:
-        return complex_numbers.imag(self)
+        return late("complex_numbers", "imag")(self)
 
     @property
     def flat(self) -> Operand:
@@ -230,7 +230,7 @@ class ArrayMethods(AugmentedAssignment):
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Operand:
         reductions.unwritten("trace", out)
-        return indexing.trace(self, offset, axis1, axis2, dtype)
+        return late("indexing", "trace")(self, offset, axis1, axis2, dtype)
 
     # ---- shapes
 
@@ -254,34 +254,34 @@ class ArrayMethods(AugmentedAssignment):
 
     def take(self, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Operand:
         reductions.unwritten("take", out)
-        return indexing.take(self, indices, axis, mode)
+        return late("indexing", "take")(self, indices, axis, mode)
 
     def argsort(self, axis: int | None = -1, kind: Any = None, order: None = None, *, stable: bool | None = None) -> Operand:
         return applied(  # type: ignore[no-any-return]
-            np.argsort, indexing.argsort, (self, axis), {"kind": kind, "order": order, "stable": stable}
+            np.argsort, late("indexing", "argsort"), (self, axis), {"kind": kind, "order": order, "stable": stable}
         )
 
     def argpartition(self, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None) -> Operand:
         return applied(  # type: ignore[no-any-return]
-            np.argpartition, indexing.argpartition, (self, kth, axis), {"kind": kind, "order": order}
+            np.argpartition, late("indexing", "argpartition"), (self, kth, axis), {"kind": kind, "order": order}
         )
 
     def choose(self, choices: Any, out: None = None, mode: str = "raise") -> Operand:
         reductions.unwritten("choose", out)
-        return indexing.choose(self, choices, mode)
+        return late("indexing", "choose")(self, choices, mode)
 
     def compress(self, condition: Any, axis: int | None = None, out: None = None) -> Operand:
         reductions.unwritten("compress", out)
-        return surface("sets").compress(condition, self, axis)  # type: ignore[no-any-return]
+        return late("sets", "compress")(condition, self, axis)
 
     def nonzero(self) -> tuple[Operand, ...]:
-        return surface("sets").nonzero(self)  # type: ignore[no-any-return]
+        return late("sets", "nonzero")(self)  # type: ignore[return-value]
 
     def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Operand:
-        return indexing.searchsorted(self, v, side, sorter)
+        return late("indexing", "searchsorted")(self, v, side, sorter)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
-        return indexing.diagonal(self, offset, axis1, axis2)
+        return late("indexing", "diagonal")(self, offset, axis1, axis2)
 
     # ---- elements
 
@@ -297,13 +297,14 @@ class ArrayMethods(AugmentedAssignment):
         return elementwise.round(self, decimals)
 
     def conj(self) -> Operand:
-        return complex_numbers.conjugate(self) if self.type.is_complex else self  # bools stay bools, unlike those of the function
+        # bools stay bools, unlike those of the function
+        return late("complex_numbers", "conjugate")(self) if self.type.is_complex else self
 
     conjugate = conj
 
     def dot(self, other: Any, out: None = None) -> Operand:
         reductions.unwritten("dot", out)
-        return products.dot(self, other)
+        return late("products", "dot")(self, other)
 
 
 def castable(x: Operand, dtype: Any, casting: Any) -> DType:

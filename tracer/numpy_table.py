@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from types import CodeType
 from typing import Any, NoReturn
@@ -23,7 +24,7 @@ from .convert import to_operand
 from .frames import user_location
 from .numpy_fallback import by_numpy, called_by_library, may_fall_back
 from .scipy_names import advice
-from .surface import complex_numbers, create, elementwise, indexing, linalg, padding, products, reductions, shapes
+from .surface import elementwise, reductions, shapes
 
 NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
     getattr(np, name): getattr(module, name)
@@ -34,27 +35,29 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             logaddexp logaddexp2 copysign heaviside divmod modf equal not_equal less less_equal greater greater_equal logical_and logical_or
             logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift
             round clip select nan_to_num isclose sinc isposinf isneginf""",
-        complex_numbers: "real imag isreal iscomplex angle real_if_close",
         reductions: """sum prod max min any all argmax argmin count_nonzero cumsum cumprod mean var std ptp nansum nanmean nanmax
             nanmin allclose array_equal array_equiv""",
         shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d
             broadcast_to broadcast_arrays concatenate stack hstack vstack dstack column_stack append split array_split hsplit vsplit dsplit
             flip fliplr flipud rot90 roll rollaxis resize tile repeat""",
-        padding: "pad",
-        indexing: """take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d delete insert
-            choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
-            diag_indices_from ix_ sort_complex""",
-        create: "full_like zeros_like ones_like linspace meshgrid copy shape ndim size",
-        products: "matmul dot vdot vecdot inner outer tensordot kron cross",
-        linalg: "block",
     }.items()
     for name in names.split()
 }
 
-# Modules of `surface` that are imported when one of their functions is first called, which few programs do.
+# Functions whose modules in `surface` are imported when one of them is first called: most programs call none. If the function there has
+# another name, it follows a colon.
 LATE: dict[str, str] = {
     name: module
     for module, names in {
+        "complex_numbers": "real imag isreal iscomplex angle real_if_close conjugate",
+        "padding": "pad",
+        "indexing": """take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d delete
+            insert choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
+            diag_indices_from ix_ sort_complex""",
+        "create": "full_like zeros_like ones_like linspace meshgrid copy shape ndim size astype",
+        "create:zeros_like": "empty_like",
+        "products": "matmul dot vdot vecdot inner outer tensordot kron cross matvec vecmat",
+        "linalg": "block",
         "statistics": """average median quantile percentile nanmedian cov corrcoef nanprod nanvar nanstd nancumsum nancumprod nanargmax
             nanargmin nanquantile nanpercentile""",
         "histograms": "digitize bincount histogram histogram_bin_edges histogram2d histogramdd",
@@ -74,7 +77,16 @@ LATE_FFT = {
     "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2",
     "rfftn",
 }  # fmt: skip
-LATE_LINALG = frozenset({"eig", "eigvals", "eigh", "eigvalsh", "svd", "svdvals", "cond", "matrix_rank", "tensorinv"})
+LATE_LINALG: dict[str, str] = {
+    name: module
+    for module, names in {
+        "linalg": """norm matrix_power vector_norm matrix_norm solve inv slogdet det cholesky qr lstsq pinv tensorsolve trace diagonal""",
+        "products": "multi_dot matmul tensordot vecdot cross",
+        "products:outer_of_vectors": "outer",
+        "spectral": "eig eigvals eigh eigvalsh svd svdvals cond matrix_rank tensorinv",
+    }.items()
+    for name in names.split()
+}
 
 
 def rule_for(function: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -83,24 +95,34 @@ def rule_for(function: Callable[..., Any]) -> Callable[..., Any] | None:
     if found is None:
         module = late_module(function)
         if module is not None:
-            found = NUMPY[function] = getattr(surface(module), function.__name__)
+            place, _, ours = module.partition(":")
+            found = NUMPY[function] = getattr(surface(place), ours or function.__name__)
         elif isinstance(function, np.ufunc):
             found = special_rule(function)
     return found
 
 
 def late_module(function: Callable[..., Any]) -> str | None:
-    """Return the module of `surface` that implements one of NumPy's functions, if it is imported late."""
+    """Return the module of `surface` that implements one of NumPy's functions, as `LATE` has it, if it is imported late."""
     name = getattr(function, "__name__", "")
     if name in LATE_LINALG and getattr(np.linalg, name, None) is function:
-        return "spectral"
+        return LATE_LINALG[name]
     if name in LATE_FFT and getattr(np.fft, name, None) is function:
         return "fft"
     return LATE[name] if name in LATE and getattr(np, name, None) is function else None
 
 
+@cache
 def surface(module: str) -> Any:
+    """A module of `surface`, imported when it is first needed."""
     return import_module(f"adjit.tracer.surface.{module}")
+
+
+@cache
+def late(module: str, name: str) -> Callable[..., Operand]:
+    """A function of a module of `surface`, imported when it is first needed."""
+    found: Callable[..., Operand] = getattr(surface(module), name)
+    return found
 
 
 def special_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
@@ -139,31 +161,8 @@ NUMPY.update({
     np.degrees: elementwise.rad2deg,
     np.radians: elementwise.deg2rad,
     np.invert: elementwise.bitwise_not,
-    np.conjugate: complex_numbers.conjugate,
-    np.empty_like: create.zeros_like,
     np.where: where,
     np.result_type: result_type,
-    np.linalg.norm: linalg.norm,
-    np.linalg.multi_dot: products.multi_dot,
-    np.linalg.matrix_power: linalg.matrix_power,
-    np.linalg.vector_norm: linalg.vector_norm,
-    np.linalg.matrix_norm: linalg.matrix_norm,
-    np.linalg.matmul: products.matmul,
-    np.linalg.solve: linalg.solve,
-    np.linalg.inv: linalg.inv,
-    np.linalg.slogdet: linalg.slogdet,
-    np.linalg.det: linalg.det,
-    np.linalg.cholesky: linalg.cholesky,
-    np.linalg.qr: linalg.qr,
-    np.linalg.lstsq: linalg.lstsq,
-    np.linalg.pinv: linalg.pinv,
-    np.linalg.tensorsolve: linalg.tensorsolve,
-    np.linalg.tensordot: products.tensordot,
-    np.linalg.vecdot: products.vecdot,
-    np.linalg.outer: products.outer_of_vectors,
-    np.linalg.cross: lambda a, b, /, axis=-1: products.cross(a, b, axis=axis),
-    np.linalg.trace: linalg.trace,
-    np.linalg.diagonal: linalg.diagonal,
     np.linalg.matrix_transpose: shapes.matrix_transpose,
     np.lib.stride_tricks.sliding_window_view: lambda x, /, window_shape, axis=None: surface("windows").sliding_window_view(
         x, window_shape, axis
@@ -175,11 +174,7 @@ NUMPY.update({
 })  # fmt: skip
 
 if hasattr(np, "unstack"):  # NumPy 2.1
-    NUMPY.update({
-        np.unstack: shapes.unstack, np.astype: create.astype,
-    })  # fmt: skip
-if hasattr(np, "matvec"):  # NumPy 2.2
-    NUMPY.update({np.matvec: products.matvec, np.vecmat: products.vecmat})
+    NUMPY[np.unstack] = shapes.unstack
 
 REDUCTIONS: dict[np.ufunc, Callable[..., Operand]] = {
     np.add: reductions.sum,

@@ -22,7 +22,7 @@ from adjit.ir.ops.maps import Cast, Mul
 from adjit.ir.ops.shape import Broadcast, Reshape
 from adjit.ir.types import BOOL, I64
 
-from .surface import indexing, sets
+from .numpy_table import surface
 
 SEARCHED = 400  # number of statements to search before the slice, in each enclosing region
 
@@ -79,7 +79,8 @@ def with_positions(x: Operand, key: Any, what: str = "getitem") -> tuple[Operand
             return x, key  # `getitem` raises the error
         if not part.type.shape:
             x = ops.reshape(x, (*x.type.shape[:axis], 1, *x.type.shape[axis:]))
-        parts += indexing.unravel_index(sets.found_positions(ops.reshape(part, -1), otherwise), part.type.shape or (1,))
+        found = surface("sets").found_positions(ops.reshape(part, -1), otherwise)
+        parts += surface("indexing").unravel_index(found, part.type.shape or (1,))
     return x, tuple(parts)
 
 
@@ -99,7 +100,7 @@ def taken(x: Operand, key: Any) -> tuple[Operand, Any]:
         if rows is None and has_traced_slice(parts[at]):
             rows = rows_found(parts[at], size)
         if rows is not None:
-            x = indexing.take(x, rows, axis)
+            x = surface("indexing").take(x, rows, axis)
             parts[at] = slice(None)
     return x, tuple(parts) if type(key) is tuple else parts[0]
 

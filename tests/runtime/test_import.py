@@ -11,7 +11,7 @@ import adjit as aj
 
 def loaded_by(module: str) -> set[str]:
     """Names of the modules that a fresh interpreter has loaded after importing one."""
-    code = f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
+    code = f"import json, sys, {module}\nprint(json.dumps(sorted(sys.modules)))"
     return set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout))
 
 
@@ -19,6 +19,17 @@ def test_modules_that_are_imported_late() -> None:
     late = {"llvmlite", "astunparse", "inspect", "ast", "dis", "ctypes.util", "adjit.codegen.compile", "adjit.passes.pipeline"}
     late |= {"adjit.passes.autodiff", "adjit.ir.target"}
     assert not late & (loaded_by("adjit") - loaded_by("numpy"))
+
+
+FIRST_CALL = """adjit as aj, numpy as np
+step = aj.function(lambda x: np.mean(np.sqrt(x) * 2.0))
+assert float(step(np.ones(3))) == 2.0"""
+
+
+def test_what_a_first_call_does_not_load() -> None:
+    late = {"numpy.fft", "numpy.polynomial", "llvmlite.binding", "adjit.passes.fusion.attention", "adjit.ir.ops.attention"}
+    late |= {f"adjit.tracer.surface.{name}" for name in ("create", "indexing", "linalg", "padding", "products", "sets")}
+    assert not late & (loaded_by(FIRST_CALL) - loaded_by("numpy"))
 
 
 def test_public_names() -> None:

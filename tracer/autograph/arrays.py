@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any
@@ -21,10 +22,10 @@ from .. import joining
 from ..convert import arithmetic, holds_operands, of_rows, present, to_operand
 from ..frames import user_location
 from ..growing import TracedList
-from ..numpy_table import NUMPY, call_function, late_module
+from ..numpy_table import NUMPY, call_function, late_module, surface
 from ..pytree import flatten
 from ..regions import is_traced
-from ..surface import create, shapes
+from ..surface import shapes
 
 # ---- arrays from existing values
 
@@ -74,7 +75,7 @@ def _typed(x: Operand, copies: bool, dtype: Any = None, copy: bool | None = None
     if dtype is not None or x.weak:
         x = x.astype(x.type.dtype if dtype is None else dtype)
     elif copies:
-        x = create.copy(x)
+        x = surface("create").copy(x)
     return ops.reshape(x, (1,) * (ndmin - x.ndim) + x.type.shape) if x.ndim < ndmin else x
 
 
@@ -133,9 +134,9 @@ def stored(result: Operand, target: Operand, where: Any, casting: Any) -> Operan
 # ---- arrays of a given size
 
 
-def _sized(numpy: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+def _sized(numpy: Callable[..., Any], name: str) -> Callable[..., Any]:
     def public(*args: Any, **options: Any) -> Any:
-        return ours(*args, **options) if is_sized((args, options)) else numpy(*args, **options)
+        return getattr(surface("create"), name)(*args, **options) if is_sized((args, options)) else numpy(*args, **options)
 
     return public
 
@@ -146,26 +147,30 @@ def is_sized(values: Any) -> bool:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
-    return create.full(shape, fill_value, dtype) if is_sized((shape, fill_value)) else np.full(shape, fill_value, dtype, **options)
+    if is_sized((shape, fill_value)):
+        return surface("create").full(shape, fill_value, dtype)
+    return np.full(shape, fill_value, dtype, **options)
 
 
 def empty(shape: Any, dtype: Any = None, **options: Any) -> Any:
-    return create.zeros(shape, dtype)
+    return surface("create").zeros(shape, dtype) if is_sized(shape) else np.empty(shape, dtype, **options)
 
 
-_SIZED: dict[Any, Callable[..., Any]] = {
-    np.zeros: create.zeros, np.ones: create.ones, np.empty: empty, np.arange: create.arange, np.eye: create.eye,
-    np.identity: create.identity, np.linspace: create.linspace,
-}  # fmt: skip
+_SIZED = ("zeros", "ones", "arange", "eye", "identity", "linspace")
 
 # parameters that NumPy needs as numbers while tracing: there is a program for each value
 _NUMBERED: dict[Any, tuple[str, ...]] = {
     np.tri: ("N", "M", "k"), np.triu_indices: ("n", "k", "m"), np.tril_indices: ("n", "k", "m"), np.diag_indices: ("n", "ndim"),
     np.indices: ("dimensions",), np.vander: ("N",), np.logspace: ("num",), np.geomspace: ("num",),
-    np.fft.fftfreq: ("n",), np.fft.rfftfreq: ("n",),
     np.bartlett: ("M",), np.blackman: ("M",), np.hamming: ("M",), np.hanning: ("M",), np.kaiser: ("M",),
-    np.polynomial.legendre.leggauss: ("deg",), np.polynomial.chebyshev.chebgauss: ("deg",), np.polynomial.hermite.hermgauss: ("deg",),
-    np.polynomial.hermite_e.hermegauss: ("deg",), np.polynomial.laguerre.laggauss: ("deg",),
+}  # fmt: skip
+
+# The same for packages that NumPy imports only for programs that use them. A first call does not: that would take some milliseconds.
+_NUMBERED_IN_PACKAGES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "fftfreq": ("numpy.fft", ("n",)), "rfftfreq": ("numpy.fft", ("n",)),
+    "leggauss": ("numpy.polynomial.legendre", ("deg",)), "chebgauss": ("numpy.polynomial.chebyshev", ("deg",)),
+    "hermgauss": ("numpy.polynomial.hermite", ("deg",)), "hermegauss": ("numpy.polynomial.hermite_e", ("deg",)),
+    "laggauss": ("numpy.polynomial.laguerre", ("deg",)),
 }  # fmt: skip
 
 
@@ -216,12 +221,22 @@ _BY_ARRAY = (
 
 _JOINS = ("concatenate", "vstack", "hstack", "dstack", "column_stack")  # they iterate over a list themselves
 
-NUMPY_OVERLOADS: dict[Any, Callable[..., Any]] = {
-    np.stack: stack_, np.full: full, np.array: _array(np.array, copies=True),
+_NUMPY_OVERLOADS: dict[Any, Callable[..., Any]] = {
+    np.stack: stack_, np.full: full, np.empty: empty, np.array: _array(np.array, copies=True),
     **{getattr(np, name): _joining(getattr(np, name), getattr(shapes, name)) for name in _JOINS},
     **{numpy: _array(numpy) for numpy in (np.asarray, np.asanyarray, np.ascontiguousarray)},
     **{numpy: _dispatching(numpy) for numpy in _BY_ARRAY},
-    **{numpy: _sized(numpy, ours) for numpy, ours in _SIZED.items()},
+    **{getattr(np, name): _sized(getattr(np, name), name) for name in _SIZED},
     **{numpy: _numbered(numpy, names) for numpy, names in _NUMBERED.items()},
     **{dtype.type: _scalar(dtype.type, dtype) for dtype in DTYPE_NAMES},
 }  # fmt: skip
+
+
+def numpy_overload(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return what converted code calls in place of one of NumPy's functions; None if it calls that itself."""
+    found = _NUMPY_OVERLOADS.get(function)
+    if found is None:
+        module, names = _NUMBERED_IN_PACKAGES.get(getattr(function, "__name__", ""), ("", ()))
+        if module and getattr(sys.modules.get(module), function.__name__, None) is function:
+            found = _NUMPY_OVERLOADS[function] = _numbered(function, names)
+    return found

@@ -31,7 +31,7 @@ from ..pytree import flatten
 from ..regions import RegionOutput, Wording, is_traced
 from ..scipy_names import counterpart
 from ..trace import Traced, current_trace
-from .arrays import METHODS, NUMPY_OVERLOADS, method_of_constant
+from .arrays import METHODS, method_of_constant, numpy_overload
 from .heap import Heap
 from .items import enumerate_items, make_range, reversed_items, zip_items
 from .mathematics import MATH_OVERLOADS
@@ -268,6 +268,6 @@ def overload(function: Any) -> Callable[..., Any] | None:
     if type(function) is BuiltinMethodType and function.__name__ in METHODS and isinstance(function.__self__, np.ndarray):
         return method_of_constant(function.__self__, function.__name__)
     try:
-        return _OVERLOADS.get(function) or NUMPY_OVERLOADS.get(function) or MATH_OVERLOADS.get(function) or counterpart(function)
+        return _OVERLOADS.get(function) or numpy_overload(function) or MATH_OVERLOADS.get(function) or counterpart(function)
     except TypeError:  # not hashable
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,15 +13,17 @@ from itertools import count
 _inside: set[tuple[int, int]] = set()  # (thread id, ticket number) of each active pause
 _numbers = count()
 _was_enabled = [False]  # whether collection was enabled before the first pause
+MANY = 30  # modules
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
     """Pause garbage collection while a program is traced and compiled.
 
-    Tracing allocates very many long-lived objects; scanning them repeatedly would take a tenth of the time.
+    Tracing allocates very many long-lived objects; scanning them repeatedly would take a tenth of the time. If many modules are imported
+    meanwhile, not even the first collection after it scans what is there.
     """
-    ticket = threading.get_ident(), next(_numbers)
+    ticket, modules = (threading.get_ident(), next(_numbers)), len(sys.modules)
     try:
         if not _inside:
             _was_enabled[0] = gc.isenabled()
@@ -30,9 +33,19 @@ def collection_paused() -> Iterator[None]:
     finally:
         try:
             _inside.discard(ticket)
+            if len(sys.modules) - modules > MANY and not gc.get_freeze_count():  # what others have frozen would be unfrozen
+                make_old()
         finally:  # Ctrl-C may arrive between the two statements
             if not _inside and _was_enabled[0]:
                 gc.enable()
+
+
+def make_old() -> None:
+    """Put all objects into the oldest generation, without looking at them."""
+    try:
+        gc.freeze()
+    finally:
+        gc.unfreeze()
 
 
 def _after_fork() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +41,35 @@ def test_an_error_while_tracing_leaves_it_on() -> None:
     with pytest.raises(ValueError, match="no"):
         aj.function(broken)(np.ones(2))
     assert gc.isenabled()
+
+
+FIRST_CALL = """
+import gc, sys
+import numpy as np
+runs = []
+gc.callbacks.append(lambda phase, info: runs.append(phase))
+{before}
+import adjit as aj
+{between}
+imported = len(sys.modules)
+aj.function(lambda x: np.sum(x * x))(np.ones(3))
+assert len(sys.modules) > imported + 100
+print(len(runs), gc.get_freeze_count() > 0, gc.isenabled())
+"""
+
+
+def first_call(before: str = "", between: str = "") -> list[str]:
+    code = FIRST_CALL.format(before=before, between=between)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_a_first_call_does_not_search_what_it_has_imported() -> None:
+    runs, frozen, enabled = first_call(before="gc.collect()", between="gc.collect(); runs.clear()")
+    assert (runs, frozen, enabled) == ("0", "False", "True")
+
+
+def test_what_users_have_frozen_stays_frozen() -> None:
+    assert first_call(before="gc.freeze()")[1:] == ["True", "True"]
 
 
 class Captured:

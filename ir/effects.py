@@ -63,7 +63,8 @@ def block_effects(block: Block) -> Effects:
 
 def effects_of(op: Op) -> Effects:
     """The effects of the op itself, without those of blocks."""
-    return _ALL[op.can_fail, op.effect, op.can_stop]
+    fails, ordered, stops = op.can_fail, op.effect, op.can_stop
+    return _ALL[fails, ordered, stops] if fails or ordered or stops else NONE  # most ops have none
 
 
 def cannot_repeat(op: Op) -> UnsupportedError:

@@ -40,7 +40,9 @@ def is_arithmetic(x: Any) -> bool:
     frames, have their own operators.
     """
     kind = type(x)
-    if kind in PLAIN or kind in LISTS or isinstance(x, Operand | np.ndarray | np.generic | list | tuple | int | float | complex):
+    if isinstance(x, Operand) or kind in PLAIN or kind in LISTS:
+        return True
+    if isinstance(x, np.ndarray | np.generic | list | tuple | int | float | complex):
         return True
     if hasattr(kind, "__array_ufunc__"):
         return False
@@ -300,7 +302,10 @@ class Literal(Operand):
 
 def fold_literals(op: Op, args: tuple[Operand, ...]) -> Literal | None:
     """The literal that `op` gives on literals, if one value fills its result."""
-    if not effects_of(op).is_pure or not all(isinstance(a, Literal) for a in args):
+    for a in args:
+        if not isinstance(a, Literal):
+            return None
+    if not effects_of(op).is_pure:
         return None
     value = op.splat(*(a.value for a in args if isinstance(a, Literal)))
     if value is None:

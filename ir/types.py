@@ -225,6 +225,8 @@ def math_dtype(*dtypes: DType) -> DType:
     """The dtype in which NumPy computes transcendental functions: float32 for 16-bit integers. For 8-bit integers it would be float16,
     which is not supported: those are computed in float64.
     """
+    if len(dtypes) == 1 and dtypes[0].kind in "fc":
+        return computed(dtypes[0])
     if any(dtype.kind in "fcV" for dtype in dtypes):
         return np.result_type(*map(computed, dtypes))
     return F32 if max((dtype.itemsize for dtype in dtypes), default=8) == 2 else F64
@@ -263,7 +265,7 @@ def same_size(a: int, b: int) -> bool:
 
 def identical(a: Shape, b: Shape) -> bool:
     """Whether shapes are equal whatever the values of symbolic sizes; unlike `==`, this assumes nothing about them."""
-    return hash(a) == hash(b) and a == b
+    return a is b or (hash(a) == hash(b) and a == b)
 
 
 def normalize_axis(axis: Any, rank: int, what: str) -> int:

@@ -112,6 +112,8 @@ class Op:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         names: tuple[str, ...] = self.__match_args__  # those of the fields
+        if not names and not args and not kwargs:
+            return
         values = self.__dict__
         values.update(zip(names, args, strict=False))
         if len(args) == len(names) and not kwargs:
@@ -144,6 +146,11 @@ class Op:
     def __hash__(self) -> int:
         values = self.__dict__
         return hash((type(self), *map(told_apart, values.values()))) if values else hash(type(self))
+
+    @property
+    def key(self) -> Op | type[Op]:
+        """Equal for equal ops, and faster to hash and compare."""
+        return self if self.__dict__ else type(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.attributes())})"

@@ -14,6 +14,7 @@ import numpy as np
 from .. import source_helpers
 from ..cost import NOTHING, Cost, Counted, Counting
 from ..errors import DTypeError, ShapeError
+from ..operand import Operand
 from ..types import (
     BOOL,
     DTYPE_NAMES,
@@ -35,7 +36,6 @@ __all__ = ["astype", "cast", "where", "strong_mul"]
 
 if TYPE_CHECKING:
     from ..func import Stmt
-    from ..operand import Operand
 
 
 KINDS = {"f": "floats", "c": "complex numbers", "i": "integers", "u": "unsigned integers", "b": "bools"}
@@ -43,7 +43,7 @@ KINDS = {"f": "floats", "c": "complex numbers", "i": "integers", "u": "unsigned 
 
 COMPLEX = 4  # operations on real numbers for one on complex numbers, roughly
 
-_costs: dict[tuple[Op, tuple[DType, ...]], Cost] = {}
+_costs: dict[tuple[Op | type[Op], tuple[DType, ...]], Cost] = {}
 
 
 class Masking(threading.local):
@@ -122,7 +122,7 @@ class Map(Op, abstract=True):
 
     def element_cost(self, *dtypes: DType) -> Cost:
         """The cost of one element in registers, counted in its lowering. Complex numbers are computed by their parts."""
-        key = (self, dtypes)
+        key = (self.key, dtypes)
         found = _costs.get(key)  # the cost of each statement of a program is needed several times
         if found is None:
             found = _costs[key] = self._counted_cost(dtypes)
@@ -176,7 +176,7 @@ class Binary(Map, abstract=True):
 
 def element_cost(stmt: Stmt) -> Cost:
     """The cost of one element of an elementwise statement; other statements have none."""
-    return stmt.op.element_cost(*(x.type.dtype for x in stmt.args)) if isinstance(stmt.op, Map) else NOTHING
+    return stmt.op.element_cost(*[x.type.dtype for x in stmt.args]) if isinstance(stmt.op, Map) else NOTHING
 
 
 # ---- promotion and broadcasting: the basis of the frontend functions
@@ -199,21 +199,29 @@ def astype(x: Operand, dtype: DType) -> Operand:
 
 def common_dtype(*operands: Operand | complex) -> DType:
     """The dtype to which NumPy promotes the operands; Python scalars and weakly typed values do not determine it."""
-    strong = {x.type.dtype for x in operands if not isinstance(x, SCALAR) and not x.weak}
-    if len(strong) == 1 and next(iter(strong)).kind == "f" and not any(is_weak_complex(x) for x in operands):
-        return computed(strong.pop())
-    return promote(*(x if isinstance(x, SCALAR) else weak_example(x.type.dtype) if x.weak else x.type.dtype for x in operands))
+    strong = None
+    for x in operands:  # the usual case without NumPy's help: floats of one dtype, and real Python scalars
+        if is_weak_complex(x):
+            break
+        if isinstance(x, Operand) and not x.weak:
+            if strong is not None and strong != x.type.dtype:
+                break
+            strong = x.type.dtype
+    else:
+        if strong is not None and strong.kind == "f":
+            return computed(strong)
+    return promote(*(x if not isinstance(x, Operand) else weak_example(x.type.dtype) if x.weak else x.type.dtype for x in operands))
 
 
 def is_weak_complex(x: Operand | complex) -> bool:
     """Whether x is a Python complex number, or represents one: next to real numbers it makes the result complex."""
-    return type(x) is complex if isinstance(x, SCALAR) else x.weak and x.type.dtype.kind == "c"
+    return x.weak and x.type.dtype.kind == "c" if isinstance(x, Operand) else type(x) is complex
 
 
 def has_complex(a: Operand | complex, b: Operand | complex) -> bool:
     """Whether two operands promote to complex numbers."""
-    left = type(a) is complex if isinstance(a, SCALAR) else a.type.dtype.kind == "c"
-    return left or (type(b) is complex if isinstance(b, SCALAR) else b.type.dtype.kind == "c")
+    left = a.type.dtype.kind == "c" if isinstance(a, Operand) else type(a) is complex
+    return left or (b.type.dtype.kind == "c" if isinstance(b, Operand) else type(b) is complex)
 
 
 def common_math_dtype(*operands: Operand | complex) -> DType:
@@ -221,20 +229,24 @@ def common_math_dtype(*operands: Operand | complex) -> DType:
     common = common_dtype(*operands)
     if common.kind in "fc":
         return common
-    return math_dtype(*(x.type.dtype for x in operands if not isinstance(x, SCALAR) and not x.weak))
+    return math_dtype(*(x.type.dtype for x in operands if isinstance(x, Operand) and not x.weak))
 
 
 def promoted(name: str, operands: tuple[Operand | complex, ...], dtype: DType | None = None) -> list[Operand]:
     """Operands converted to one dtype and one shape, Python scalars as literals."""
     if dtype is None:
         dtype = common_dtype(*operands)
-    shapes = [x.type.shape for x in operands if not isinstance(x, SCALAR)]
-    shape = shapes[0] if all(identical(s, shapes[0]) for s in shapes) else broadcast_shapes(name, *shapes)
-    leader = next(x for x in operands if not isinstance(x, SCALAR))
+    arrays = [x for x in operands if isinstance(x, Operand)]
+    leader = arrays[0]
+    shape = leader.type.shape
+    if not all(identical(x.type.shape, shape) for x in arrays):
+        shape = broadcast_shapes(name, *(x.type.shape for x in arrays))
     out: list[Operand] = []
     for x in operands:
-        if isinstance(x, SCALAR):
+        if not isinstance(x, Operand):
             out.append(leader.literal(checked_scalar(name, x, dtype), TensorType(dtype, shape)))
+        elif x.type.dtype is dtype and x.type.shape is shape:
+            out.append(x)
         else:
             out.append(broadcast_to(cast(x, dtype), shape))
     return out
@@ -389,7 +401,7 @@ class Where(Map):
 def where(condition: Operand, a: Operand | complex, b: Operand | complex, *, wraps: bool = WHERE_WRAPS) -> Operand:
     """`wraps`: whether Python integers out of range do."""
     dtype, scalar = common_dtype(a, b), wrapped_scalar if wraps else checked_scalar
-    operands = [x for x in (condition, a, b) if not isinstance(x, SCALAR)]
+    operands = [x for x in (condition, a, b) if isinstance(x, Operand)]
     shape = broadcast_shapes("where", *(x.type.shape for x in operands))
     branches = [
         condition.literal(scalar("where", x, dtype), TensorType(dtype, shape))

@@ -29,6 +29,7 @@ from .reverse_regions import pull_back_branches, pull_back_loop
 
 # Ops whose derivatives keep a masked zero. Others add it to something, or multiply it by a whole matrix.
 KEEPING: tuple[type[Op], ...] = (Map, Reshape, Transpose, Slice, Flip, Sum, Gather, Concatenate)
+MASKS: tuple[type[Op], ...] = (Where, Maximum, Minimum)
 
 
 def backpropagate(
@@ -70,8 +71,8 @@ class Sweep:
         before = masking.active
         try:
             for stmt in reversed(stmts):
-                given = tuple(self.cotangents.get(id(r)) for r in stmt.results)
-                if not all(g is None for g in given):
+                given = tuple([self.cotangents.get(id(r)) for r in stmt.results])
+                if any(g is not None for g in given):
                     masking.active = self.all_masked or not self.masked.isdisjoint(map(id, stmt.results))
                     self.pull(stmt, given)
         finally:
@@ -145,9 +146,9 @@ class Sweep:
 
 def is_mask(stmt: Stmt) -> bool:
     """Whether elements that a statement does not select get cotangent zero. False for a relu, where the comparisons do not pay off."""
-    if isinstance(stmt.op, Maximum | Minimum):
-        return not any(isinstance(a, Literal) and a.value == 0 for a in stmt.args)
-    return isinstance(stmt.op, Where)
+    if not isinstance(stmt.op, MASKS):
+        return False
+    return isinstance(stmt.op, Where) or not any(isinstance(a, Literal) and a.value == 0 for a in stmt.args)
 
 
 def adjoint_of(stmt: Stmt) -> AbstractContextManager[None]:

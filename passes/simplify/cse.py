@@ -61,7 +61,7 @@ class _Search:
         args = [operand_key(a) for a in stmt.args]
         if stmt.op.name in COMMUTATIVE:
             args.sort(key=hash)  # any order will do, as long as it is the same for both
-        return stmt.op, *args
+        return stmt.op.key, *args
 
 
 def operand_key(operand: Operand) -> Hashable:

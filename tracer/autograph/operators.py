@@ -45,8 +45,10 @@ def if_stmt(
     `arguments` are lists passed by the caller that the statement appends to. `optional` are names that are read only where they were
     assigned. `aliases` are names that may hold an object that the statement changes in place.
     """
-    trace, test = current_trace(), expressions.truth(test)
-    if trace is None or not is_traced(test):
+    if test is not True and test is not False:
+        test = expressions.truth(test)
+    trace = current_trace() if is_traced(test) else None
+    if trace is None:
         then() if test else other()
         return
     more = held_in((then,), aliases)

@@ -53,6 +53,13 @@ def optimize(func: Func, target: Target, observe: Callable[[str, Func], None] | 
         return OPTIMIZE.run(func, observe, target)
 
 
+def expect_compilation() -> None:
+    """Called before a function is traced: LLVM is loaded meanwhile."""
+    from adjit.codegen.llvm.binding import begin_loading  # noqa: PLC0415 - `import adjit` does without
+
+    begin_loading()
+
+
 class Executable:
     """An optimised and compiled Func. `func` is kept as traced: derivatives are taken from it."""
 

@@ -31,6 +31,7 @@ from .config import check_threads, config
 from .convention import ReshapedError
 from .conversion import converted
 from .creation import Creation
+from .executable import expect_compilation
 from .exporting import Exportable
 from .general import General, Policy, conditions, general_key, narrowed, refusal, shapes_of, symbolized
 from .inspecting import Inspectable, InspectedCall, check_finite
@@ -241,6 +242,7 @@ class Function(Inspectable, Exportable):
 
     def _specialize(self, signature: Signature, instance: Any, general: bool) -> ConcreteFunction:
         with collection_paused():
+            expect_compilation()
             attempted = self._policy.axes(signature) if general and self._policy else []
             found = self._generalize(signature, instance) if attempted else None
             if found is not None:

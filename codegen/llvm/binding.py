@@ -18,7 +18,7 @@ from adjit.ir.locks import once
 from adjit.ir.records import NamedTuple
 
 from . import headroom, residency
-from .workers import llvm_lock
+from .workers import Later, llvm_lock
 
 OBJECT, PROCESS = 2, 3  # what a library is linked from: object code; the symbols of this process
 HANDLE, OUT = ctypes.c_void_p, ctypes.c_void_p  # an object of LLVM; where to write the address of a string
@@ -94,6 +94,12 @@ def _library() -> ctypes.CDLL:
         library.LLVMPY_InitializeNativeTarget()
     residency.give_back(name, always=True)  # the constructors of all that we never use
     return library
+
+
+@once
+def begin_loading() -> Later[ctypes.CDLL]:
+    """Load LLVM on a thread, while the first function is traced. If that fails, so will the first use of LLVM, which reports it."""
+    return Later(_library)
 
 
 def _lock_of_llvmlite() -> Any:

@@ -6,6 +6,7 @@ Memory access, loops and calculus are elsewhere: in `memory.py`, `nest.py`, `loo
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from collections.abc import Sequence
@@ -119,7 +120,8 @@ class Text:
         self.lines.append(line)
 
     def define(self, instruction: str) -> str:
-        name = self.fresh()
+        self._count += 1
+        name = f"%v{self._count}"
         self.lines.append(f"{name} = {instruction}")
         return name
 
@@ -132,14 +134,28 @@ class Text:
         self.block = label
 
 
+NEVER = ("false", "splat (i1 false)")
+FLOAT, DOUBLE = struct.Struct(">f"), struct.Struct(">d")
+
+
+def is_number(name: str) -> bool:
+    """Whether this is the spelling of a floating-point constant that is not NaN."""
+    _, found, bits = name.partition("0x")
+    return name[0] != "%" and found == "0x" and int(bits[:16], 16) & 0x7FFF_FFFF_FFFF_FFFF <= 0x7FF0_0000_0000_0000
+
+
 def constant(dtype: DType, value: float | int | bool) -> str:
     """The LLVM spelling of one scalar constant, exact to the bit; 16-bit floats are stored as integers."""
     if computed(dtype) != dtype:
         return str(int(np.float32(value).astype(dtype).view(np.uint16)))
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            exact = float(dtype.type(value))
-        return f"0x{struct.unpack('<Q', struct.pack('<d', exact))[0]:016X}"
+        exact = float(value)
+        if dtype.itemsize == 4:
+            try:
+                (exact,) = FLOAT.unpack(FLOAT.pack(exact))
+            except OverflowError:
+                exact = math.copysign(math.inf, exact)
+        return f"0x{DOUBLE.pack(exact).hex().upper()}"
     if dtype == BOOL:
         return "true" if value else "false"
     return str(int(value))
@@ -196,6 +212,10 @@ class Lanes:
 
     def mul(self, a: Reg, b: Reg) -> Reg:
         return self._float("fmul", a, b) if a.dtype.kind == "f" else self._binary("and" if a.dtype == BOOL else "mul", a, b)
+
+    def multiply_add(self, a: Reg, b: Reg, c: Reg) -> Reg:
+        """a * b + c as one instruction, if the CPU has it: see `fma` for the one that is always exact."""
+        return self.intrinsic("fmuladd", a, b, c) if a.dtype.kind == "f" and self.flags else self.add(self.mul(a, b), c)
 
     def fdiv(self, a: Reg, b: Reg) -> Reg:
         return self._float("fdiv", a, b)
@@ -298,9 +318,13 @@ class Lanes:
 
     def unordered(self, a: Reg, b: Reg) -> Reg:
         """True where a or b is NaN."""
+        if is_number(a.name) and is_number(b.name):
+            return self.const(BOOL, False)
         return Reg(self.text.define(f"fcmp uno {self.type(a.dtype)} {a.name}, {b.name}"), BOOL)
 
     def select(self, condition: Reg, a: Reg, b: Reg) -> Reg:
+        if condition.name in NEVER:
+            return b
         ty = self.type(a.dtype)
         return Reg(self.text.define(f"select {self.type(BOOL)} {condition.name}, {ty} {a.name}, {ty} {b.name}"), a.dtype)
 

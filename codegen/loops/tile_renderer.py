@@ -166,7 +166,7 @@ class TileRenderer:
             following, column = [], 0
             for emit, total in zip(emitters, line, strict=True):
                 x, y = (load(k, row[k] + column * across[k], emit.width) for k in Factor)
-                following.append(emit.add(total, emit.mul(x, y)))
+                following.append(emit.multiply_add(x, y, total))
                 column += emit.width
             out.append(following)
         return out

@@ -9,7 +9,6 @@ a loop writes the value into: the value is computed directly there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .errors import ParseError
@@ -61,16 +60,19 @@ class BufferView(NamedTuple):
         return self.root.type.size == value.type.size and self.layout == Layout.contiguous(value.type.shape)
 
 
-@dataclass(eq=False, repr=False)
 class Plan:
     """Keyed by the identity of values, which the Func keeps alive."""
 
-    arena_bytes: int = 0
-    places: dict[int, Place] = field(default_factory=dict)
-    windows: dict[int, BufferView] = field(default_factory=dict)
-    rows: set[int] = field(default_factory=set)  # ids of roots inside `rows`: their buffers hold one row at a time, on the stack
-    registers: set[int] = field(default_factory=set)  # ids of region statements that run in registers, without buffers inside
-    sized: list[int] = field(default_factory=list)  # bytes of the buffers whose sizes are known only at run time
+    def __init__(
+        self, arena_bytes: int = 0, places: dict[int, Place] | None = None, *, registers: set[int] | None = None,
+        sized: list[int] | None = None,
+    ) -> None:  # fmt: skip
+        self.arena_bytes = arena_bytes
+        self.places = {} if places is None else places
+        self.windows: dict[int, BufferView] = {}
+        self.rows: set[int] = set()  # ids of roots inside `rows`: their buffers hold one row at a time, on the stack
+        self.registers = set() if registers is None else registers  # ids of region statements that run in registers, without buffers inside
+        self.sized = [] if sized is None else sized  # bytes of the buffers whose sizes are known only at run time
 
     def place(self, value: Value) -> Place:
         return self.places[id(self.windows[id(value)].root)]

@@ -7,7 +7,6 @@ table when they are known only at run time, so structurally identical statements
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 
 from adjit.ir.errors import AdjitError, VerifyError
 from adjit.ir.expr import Expr
@@ -32,20 +31,23 @@ from .region import RegionNest
 from .window import Strided
 
 
-@dataclass(eq=False, repr=False)
 class Context:
     """State shared by all kernels of a module."""
 
-    plan: Plan
-    target: Target
-    outlined: dict[str, Outlined] | None = None  # vector math functions that are called rather than inlined, in programs with many of them
-    literals: Literals | None = None  # constants that kernels read from a table, in large programs
-    repeats: dict[Hashable, Kernel] = field(default_factory=dict)  # kernels of large programs, keyed by `repeats.look`
-    packed: dict[tuple[object, ...], Place] = field(default_factory=dict)  # factors packed by enclosing loops, see packing.py
-    symbols: tuple[str, ...] = ()  # the sizes that are known only when the program runs, in the order of the table %sizes
-    awake: bool = False  # whether the other threads are always busy, so that they need not be woken
-    is_final: bool = False  # variables are being written: from here on, the call is not interrupted
-    checked: bool = False  # whether loop programs are checked
+    def __init__(
+        self, plan: Plan, target: Target, outlined: dict[str, Outlined] | None = None, literals: Literals | None = None,
+        symbols: tuple[str, ...] = (), checked: bool = False,
+    ) -> None:  # fmt: skip
+        self.plan = plan
+        self.target = target
+        self.outlined = outlined  # vector math functions that are called rather than inlined, in programs with many of them
+        self.literals = literals  # constants that kernels read from a table, in large programs
+        self.repeats: dict[Hashable, Kernel] = {}  # kernels of large programs, keyed by `repeats.look`
+        self.packed: dict[tuple[object, ...], Place] = {}  # factors packed by enclosing loops, see packing.py
+        self.symbols = symbols  # the sizes that are known only when the program runs, in the order of the table %sizes
+        self.awake = False  # whether the other threads are always busy, so that they need not be woken
+        self.is_final = False  # variables are being written: from here on, the call is not interrupted
+        self.checked = checked  # whether loop programs are checked
 
     @property
     def repeats_ops(self) -> bool:

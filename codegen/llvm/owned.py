@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import operator
-import signal
 import sys
 import weakref
 from collections import deque
@@ -26,6 +25,7 @@ from typing import Any
 from .workers import llvm_lock
 
 Calls = list[Callable[[], Any]]
+SIGINT = 2  # on every system: the module `signal` takes long to import
 
 
 class Owned:
@@ -101,7 +101,7 @@ def _free_now(_: object, is_finalizing: Callable[[], bool] = sys.is_finalizing) 
 _interrupt_later = partial(
     ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(("Py_AddPendingCall", ctypes.pythonapi)),
     ctypes.cast(ctypes.pythonapi.PyErr_SetInterruptEx, ctypes.c_void_p),
-    int(signal.SIGINT),
+    SIGINT,
 )
 
 

@@ -102,5 +102,5 @@ def caches() -> tuple[int, int]:
 
 
 def _line(path: str) -> str:
-    with open(path, encoding="ascii") as file:
+    with open(path, encoding="utf-8") as file:
         return file.readline().strip()

@@ -287,7 +287,7 @@ def by_rule(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
 
 def applied(function: Callable[..., Any], ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call adjit's function with the arguments of a NumPy function, which have NumPy's names."""
-    code: CodeType = ours.__code__
+    code = code_below(ours)
     if code.co_flags & 4:  # *args: the NumPy function is variadic too
         return ours(*args, **accepted(function, code, dict(kwargs)))
     names = parameters_of(function)
@@ -302,6 +302,11 @@ def applied(function: Callable[..., Any], ours: Callable[..., Any], args: Sequen
         refuse(function, f"with {len(args)} arguments that have no names; give those after the first {operands} by name")
     rest.update(zip(names[operands:], args[operands:], strict=False))
     return ours(*given, **accepted(function, code, rest))
+
+
+def code_below(function: Callable[..., Any]) -> CodeType:
+    """The code of a function of ours, which may be wrapped as a boundary of tracebacks: it has the parameters."""
+    return getattr(function, "__wrapped__", function).__code__
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -386,10 +391,10 @@ def reduced(ufunc: np.ufunc, inputs: Sequence[Any], options: Mapping[str, Any]) 
     """Implement `np.add.reduce` and similar; the default axis is 0."""
     given = {name: value for name, value in options.items() if value is not None or name == "axis"}
     function = REDUCTIONS.get(ufunc)
-    if function is None or not {"initial", "where"} & given.keys() <= set(function.__code__.co_varnames):
+    if function is None or not {"initial", "where"} & given.keys() <= set(code_below(function).co_varnames):
         return surface("ufunc_methods").reduce(ufunc, required_rule(ufunc), *inputs, **given)  # type: ignore[no-any-return]
     axis = {"axis": given.pop("axis", 0)}
-    return function(inputs[0], **axis, **accepted(ufunc, function.__code__, given))
+    return function(inputs[0], **axis, **accepted(ufunc, code_below(function), given))
 
 
 def along_axis(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Operand:

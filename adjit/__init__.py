@@ -61,8 +61,8 @@ from adjit.tracer.surface.reductions import (
     nanmax, nanmean, nanmin, nansum, prod, ptp, softmax, std, sum, var,
 )  # fmt: skip
 from adjit.tracer.surface.shapes import (
-    array_split, atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, column_stack, concatenate, dstack, expand_dims, flip,
-    hstack, matrix_transpose, moveaxis, ravel, repeat, reshape, roll, rot90, split, squeeze, swapaxes, tile, transpose, unstack,
+    atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_to, column_stack, concatenate, dstack, expand_dims, flip,
+    hstack, matrix_transpose, moveaxis, ravel, repeat, reshape, roll, rot90, squeeze, swapaxes, tile, transpose, unstack,
     vstack,
 )  # fmt: skip
 
@@ -117,6 +117,7 @@ if _TYPE_CHECKING:
         average, corrcoef, cov, median, nanargmax, nanargmin, nanmedian, nanpercentile, nanprod, nanquantile, nanstd, nanvar, percentile,
         quantile,
     )  # fmt: skip
+    from adjit.tracer.surface.splitting import array_split, split
     from adjit.tracer.surface.trees import ravel_pytree, tree_flatten, tree_leaves, tree_structure, tree_unflatten
     from adjit.tracer.surface.updates import apply_along_axis, apply_over_axes, fill_diagonal, place, put, put_along_axis, putmask
 
@@ -170,6 +171,7 @@ _LATE = {
         "polynomials": "convolve correlate poly polyadd polydiv polymul polysub polyval roots",
         "sets": """argwhere compress extract flatnonzero intersect1d nonzero setdiff1d setxor1d trim_zeros union1d unique unique_all
             unique_counts unique_inverse unique_values""",
+        "splitting": "array_split split",
         "trees": "ravel_pytree tree_flatten tree_leaves tree_structure tree_unflatten",
         "updates": "apply_along_axis apply_over_axes fill_diagonal place put put_along_axis putmask",
     }.items() for name in names.split()},

@@ -16,7 +16,7 @@ from adjit.ir.ops.create import Constant
 from adjit.ir.ops.shape import Reshape
 from adjit.ir.types import BOOL
 from adjit.tracer.regions import is_traced
-from adjit.tracer.surface import create, elementwise, indexing, padding, sets, shapes
+from adjit.tracer.surface import create, elementwise, indexing, padding, sets, shapes, splitting
 
 from .dtypes import as_dtype, float32, int32
 from .errors import InvalidShape, out_of_scope
@@ -287,7 +287,7 @@ def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: int | None = 
     """Equal parts, or parts of the given sizes (one may be -1)."""
     x = convert_to_tensor(value)
     if isinstance(num_or_size_splits, int):
-        return shapes.split(x, num_or_size_splits, axis)
+        return splitting.split(x, num_or_size_splits, axis)
     sizes = list(sizes_of(num_or_size_splits))
     if num is not None and num != len(sizes):
         raise InvalidShape(f"split: size of the split_tensor must be 1-D and have the same elements as outputs, {num}; got {len(sizes)}")
@@ -295,7 +295,7 @@ def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: int | None = 
         sizes[sizes.index(-1)] = x.type.shape[axis] - builtins.sum(s for s in sizes if s != -1)
     if builtins.sum(sizes) != x.type.shape[axis]:
         raise InvalidShape(f"split: sizes {sizes} do not add up to {x.type.shape[axis]}, the size of axis {axis}")
-    return shapes.split(x, np.cumsum(sizes)[:-1].tolist(), axis)
+    return splitting.split(x, np.cumsum(sizes)[:-1].tolist(), axis)
 
 
 # ---- selection

@@ -103,6 +103,7 @@ class EagerTensor(Tensor, RuntimeTensor):
     """A tensor with a value."""
 
     __slots__ = ()
+    apart = Operand.apart  # type: ignore[assignment] # it cannot be written to
 
     def __init__(self, value: Any, dtype: Any = None) -> None:
         RuntimeTensor.__init__(self, value, None if dtype is None else as_dtype(dtype).dtype)

@@ -135,6 +135,10 @@ class Operand:
         """`strong`, for a new value that nothing refers to yet."""
         return self.strong()
 
+    def apart(self, view: bool = False) -> Operand:
+        """An equal value that is another object, for those that users can write to."""
+        return self
+
     def retyped(self, dtype: DType, weak: bool) -> Operand:
         """A new value of a dtype, which may be the same, and weakly typed or not."""
         return ops.cast(self, dtype)

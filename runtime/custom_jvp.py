@@ -126,7 +126,7 @@ class JvpCall:
         else:
             out = as_called(self.function.fn)(*self.tree.unflatten(self.leaves))
         leaves, self.out_tree = flatten(out)
-        values = [as_operand(tensor(leaf)) for leaf in leaves]
+        values = [as_operand(leaf if isinstance(leaf, Operand) else tensor(leaf)) for leaf in leaves]
         return self.out_tree.unflatten(self.recorded(values) if trace is None else self.emitted(trace, values))
 
     def recorded(self, values: Sequence[Operand]) -> list[Operand]:
@@ -231,4 +231,4 @@ def argument(x: Any) -> Any:
 
 def held(x: Operand) -> Operand:
     """Return a (co)tangent in the form that the user's rule takes."""
-    return x if isinstance(x, Value) else tensor(x)
+    return x if isinstance(x, Value | Tensor) else tensor(x)

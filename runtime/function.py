@@ -46,7 +46,7 @@ from .slow_calls import SlowCalls
 from .slow_compiling import warn_if_slow
 from .specializations import Specializations
 from .specs import InputSignature, Specialization, signature_text
-from .tensor import WeakTensor, tensor
+from .tensor import Tensor, WeakTensor, tensor
 from .variable import Store, scope, undone_by_errors
 
 RESHAPED = "a variable had another shape"
@@ -438,7 +438,9 @@ def with_arrays(results: Any) -> Any:
 def as_returned(x: Any) -> Any:
     if type(x) in NUMBERS:
         return WeakTensor(x)
-    return tensor(x) if (is_array(x) or type(x) is bool) and not stays_number(x) else x
+    if not (is_array(x) or type(x) is bool) or stays_number(x):
+        return x
+    return x.strong() if isinstance(x, Tensor) else tensor(x)
 
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Sequence
 from itertools import count
 from typing import Any, ClassVar, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 
@@ -45,9 +46,10 @@ class Chain(Op, abstract=True):
 class TapeLog:
     """The entries of one tape, and the values that it watches."""
 
-    __slots__ = ("entries", "structure", "numbers", "roots", "lost", "taken", "places", "constants", "is_plain")
+    __slots__ = ("entries", "structure", "numbers", "roots", "lost", "taken", "places", "constants", "is_plain", "__weakref__")
 
     def __init__(self) -> None:
+        logs.add(self)
         self.entries: list[Entry] = []
         self.structure: list[Hashable] = []
         # by id, the numbers of watched values: that of the entry that computed it, or -1, -2, … for those that `watch` was called with
@@ -71,9 +73,10 @@ class TapeLog:
         at = len(self.entries)
         if REGISTRY.get(op.name) is not type(op) or not all(isinstance(a, Concrete | Literal) for a in args):
             self.is_plain = False
-        elif self.is_plain:
-            numbers = self.numbers
-            self.structure.append((number_of(op), *[numbers[id(a)] if id(a) in numbers else self.constant(op, a) for a in args]))
+        numbers = self.numbers
+        sources = [numbers[id(a)] if id(a) in numbers else self.constant(op, a) for a in args]
+        if self.is_plain:
+            self.structure.append((number_of(op), *sources))
         self.entries.append((op, args, results))
         several = len(results) > 1
         for k, result in enumerate(results):
@@ -89,6 +92,48 @@ class TapeLog:
             return None
         return (x.type, x.value.tobytes()) if isinstance(x, Literal) else (type(x), np.float64(x).tobytes())
 
+    # ---- writes to the elements of a tensor that is known here
+
+    def knows(self, x: Operand) -> bool:
+        return id(x) in self.numbers or id(x) in self.constants or id(x) in self.lost
+
+    def mentions(self, x: Operand) -> list[int]:
+        """The positions of the entries that have `x` among their arguments or results."""
+        known = self.numbers.get(id(x))
+        number = known[0] if isinstance(known, tuple) else known
+        first = number - 1 if isinstance(number, int) and number > 0 else 0  # that of the entry which computed it
+        entries = self.entries
+        return [k for k in range(first, len(entries)) if any(a is x for a in entries[k][1]) or any(r is x for r in entries[k][2])]
+
+    def why_kept(self, x: Operand, recording: bool) -> str:
+        """Why `x` itself must keep its value, if it must."""
+        if any(root is x for root in self.roots):
+            return "derivatives by this tensor may be requested, which are those at its present value"
+        if not recording and (id(x) in self.numbers or id(x) in self.lost):
+            return "a tape that no longer records has recorded this tensor, and would not know of the write"
+        ops = [self.entries[k][0] for k in self.mentions(x)]
+        if any(not isinstance(op, Chain) and REGISTRY.get(op.name) is not type(op) for op in ops):
+            return "a function with a derivative of its own, or a compiled one, has it among its arguments or results"
+        return ""
+
+    def replace(self, x: Operand, other: Operand) -> None:
+        """Let another tensor with the same value take the place of `x` in everything recorded so far."""
+        for k in self.mentions(x):
+            op, args, results = self.entries[k]
+            self.entries[k] = (op, tuple(other if a is x else a for a in args), tuple(other if r is x else r for r in results))
+        if id(x) in self.numbers:
+            self.numbers[id(other)] = self.numbers.pop(id(x))
+        if id(x) in self.constants:
+            self.constants.discard(id(x))
+            self.constants.add(id(other))
+        if self.lost.pop(id(x), None) is not None:
+            self.lost[id(other)] = other
+
+    def rename(self, new: Operand, x: Operand) -> None:
+        """Let `x` be the result of the last op, which was `new`."""
+        if id(new) in self.numbers or id(new) in self.lost:
+            self.replace(new, x)
+
     def statements(self) -> list[Stmt]:
         out: list[Stmt] = []
         for at, (op, args, results) in enumerate(self.entries):
@@ -97,6 +142,8 @@ class TapeLog:
                 out[-1].location = self.places[at]
         return out
 
+
+logs: WeakSet[TapeLog] = WeakSet()  # those that exist
 
 _numbers: dict[Op, int] = {}
 _next = count(1)

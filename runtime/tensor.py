@@ -1,7 +1,8 @@
-"""Tensor: an immutable NumPy array whose ops tapes can record.
+"""Tensor: a NumPy array whose ops tapes can record.
 
-Owns eager evaluation and all conversions from and to other arrays (`numpy`, DLPack, pickle, repr). Mutation is not supported: a tensor's
-memory is never written after its creation, so `numpy()` is a read-only view without a copy, and users' arrays are copied on entry.
+Owns eager evaluation and all conversions from and to other arrays (`numpy`, DLPack, pickle, repr). Memory that others can see is never
+written to: `numpy()` is a read-only view without a copy, users' arrays are copied on entry, and a write to elements (`writing.py`) gives
+the tensor other memory, unless it has its memory for itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from adjit.ir.errors import DTypeError, TraceError
 from adjit.ir.operand import Concrete, Literal, Operand, array_of, as_operand, evaluate, read_only
 from adjit.ir.ops.base import Array, Op, View, apply
 from adjit.ir.ops.maps import Cast, Map
-from adjit.ir.tracebacks import boundary, methods_end_at_callers
+from adjit.ir.tracebacks import boundary, methods_end_at_callers, trim
 from adjit.ir.types import PYTHON, TensorType, as_dtype
 from adjit.tracer.arrays import castable
 from adjit.tracer.convert import set_concrete_class
@@ -27,7 +28,7 @@ from adjit.tracer.pytree import add_leaf_class
 from adjit.tracer.sparse_products import called_by_scipy, declined, is_sparse
 from adjit.tracer.trace import TracedProgram, current_trace
 
-from . import quick, quick_arrays
+from . import quick, quick_arrays, writing
 from .leaving import entering, leaving
 from .recording import listening
 
@@ -44,7 +45,7 @@ WRITABLE = 1  # inspect.BufferFlags.WRITABLE, which Python has from 3.12 on
 
 
 class Tensor(TensorMethods, Concrete):
-    """An immutable n-dimensional array of one dtype, with NumPy's operators and methods, recorded by active tapes.
+    """An n-dimensional array of one dtype, with NumPy's operators and methods, recorded by active tapes.
 
     >>> Tensor([1.0, 2.0]) * 2
     Tensor([2., 4.], f64[2])
@@ -79,7 +80,13 @@ class Tensor(TensorMethods, Concrete):
             traced = recorder.stand_ins(args)
             if traced is not args:
                 return apply(op, *traced)
-        results = tuple(wrap(a) for a in evaluate(op, [array_of(a, op) for a in args], [a.type for a in args]))
+        given = [array_of(a, op) for a in args]
+        found = evaluate(op, given, [a.type for a in args])
+        for array in found:
+            base = array.base
+            if base is not None and any(base is a or base is a.base for a in given) and not any(array is a for a in given):
+                array.flags.writeable = False  # writes to it are no writes to an operand: see `writing`
+        results = tuple(wrap(a) for a in found)
         if recorders:
             for a in args:
                 if type(a) is Concrete:
@@ -105,6 +112,58 @@ class Tensor(TensorMethods, Concrete):
 
     def filled(self, value: Any, type: TensorType) -> Operand:
         return wrap(np.full(type.shape, value, type.dtype))
+
+    # ---- writes
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        try:
+            writing.write(self, key, value)
+        except Exception as error:
+            trim(error)
+            raise
+
+    def _update(self, operation: Callable[[Any, Any], Any], value: Any) -> Any:
+        out = super()._update(operation, value)
+        if out is NotImplemented or self.buffer.base is None:
+            return out
+        return writing.update(self, out, sys._getframe(2))  # of what is no view, the result is a new tensor
+
+    @property
+    def flat(self) -> Tensor:
+        """The flattened tensor, as a view."""
+        if not self.buffer.flags.c_contiguous:
+            self.buffer = self.buffer.copy()
+        return self.reshape(-1)
+
+    def fill(self, value: Any) -> None:
+        """Set all elements."""
+        self[...] = value
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Set the elements at indices of the flattened tensor."""
+        self[...] = surface("updates").put(self, indices, values, mode)
+
+    def sort(self, axis: int = -1) -> None:
+        """Sort the elements along an axis."""
+        self[...] = surface("indexing").sort(self, axis)
+
+    def partition(self, kth: Any, axis: int = -1) -> None:
+        """Move the elements that sorting would put at positions `kth` there, with smaller ones before and larger ones after them."""
+        self[...] = surface("indexing").partition(self, kth, axis)
+
+    def apart(self, view: bool = False) -> Tensor:
+        """An equal tensor that is another object: a view, or a copy."""
+        return writing.apart(self, view)
+
+    def copy(self, order: str = "C") -> Tensor:
+        """Return a copy."""
+        return self.apart()
+
+    def __copy__(self) -> Tensor:
+        return self.apart()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self.apart()
 
     # ---- conversion to other types
 
@@ -191,7 +250,7 @@ class Tensor(TensorMethods, Concrete):
     def view(self, dtype: Any = None) -> Tensor:
         """Reinterpret the same memory as another dtype. No derivative passes through it."""
         array = self.buffer if dtype is None else self.buffer.view(as_dtype(dtype))
-        return self if array is self.buffer else wrap(self._left(array))
+        return self.apart(view=True) if array is self.buffer else wrap(self._left(array))
 
     def _left(self, out: Any) -> Any:
         if listening.recorders:
@@ -317,7 +376,7 @@ set_concrete_class(entered, shared)  # from here on, NumPy's functions return te
 
 @boundary
 def tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Return anything array-like as a tensor. Tensors and traced values are returned as they are, or cast; variables are read.
+    """Return anything array-like as a tensor, which is a copy. Traced values are returned as they are, or cast; variables are read.
 
     Python numbers, also those that are traced or that a compiled function returned, become arrays, whose dtype counts in promotion.
 
@@ -332,7 +391,7 @@ def tensor(value: Any, dtype: Any = None) -> Tensor:
         value = surface("create").asarray(value)  # of values that are traced or recorded: an op, so that they remain connected
     operand = as_operand(value)
     if isinstance(operand, Concrete | Literal):
-        operand = materialize(operand)
+        operand = materialize(operand).apart() if operand is value else materialize(operand)
     return operand.strong() if dtype is None else operand.astype(as_dtype(dtype))  # type: ignore[return-value] # in a trace, what stands for one
 
 
@@ -345,6 +404,9 @@ def materialize(x: Operand) -> Tensor:
     if isinstance(x, Concrete):
         return wrap(x.buffer)
     raise TraceError(f"a traced value of type {x.type} has no array while it is traced; return it from the function to see it")
+
+
+writing.equip(Tensor, materialize)
 
 
 def owned_array(value: Any, dtype: Any = None) -> Array:

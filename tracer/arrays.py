@@ -22,6 +22,7 @@ from .convert import array_of_list, present
 from .frames import user_location
 from .in_place import AugmentedAssignment
 from .numpy_table import applied, call_function, call_ufunc, late
+from .results import apart
 from .slices import as_rows, has_traced_mask, has_traced_slice, key_to_write, taken, with_positions
 from .sparse_products import is_sparse, product, product_from_left
 from .surface import elementwise, reductions, shapes
@@ -64,6 +65,12 @@ class ArrayMethods(AugmentedAssignment):
         except Exception as error:
             trim(error)
             raise
+
+    def __pos__(self) -> Operand:
+        return apart(super().__pos__(), (self,), False)  # type: ignore[no-any-return]
+
+    def __abs__(self) -> Operand:
+        return apart(super().__abs__(), (self,), False)  # type: ignore[no-any-return]
 
     def _scipy_computes(self, other: Any) -> bool:
         """Whether the product is left to the other operand: that is no sparse matrix, or one for which SciPy can compute it."""
@@ -114,7 +121,7 @@ class ArrayMethods(AugmentedAssignment):
     @property
     def flat(self) -> Operand:
         """The flattened array, for reading."""
-        return shapes.ravel(self)
+        return self.flatten()
 
     def __copy__(self) -> Operand:
         return self
@@ -123,7 +130,7 @@ class ArrayMethods(AugmentedAssignment):
         return self
 
     def copy(self, order: str = "C") -> Operand:
-        """Return the array itself, which is immutable."""
+        """Return an array that is not written to with this one: traced values are immutable, and their own copies."""
         return self
 
     # ---- indexing
@@ -241,13 +248,16 @@ class ArrayMethods(AugmentedAssignment):
         return shapes.ravel(self, order)
 
     def flatten(self, order: str = "C") -> Operand:
-        return shapes.ravel(self, order)
+        return apart(shapes.ravel(self, order), (self,), False)  # type: ignore[no-any-return]
 
     def swapaxes(self, axis1: int, axis2: int) -> Operand:
         return shapes.swapaxes(self, axis1, axis2)
 
     def squeeze(self, axis: Any = None) -> Operand:
         return shapes.squeeze(self, axis)
+
+    def transpose(self, *axes: Any) -> Operand:
+        return apart(super().transpose(*axes), (self,), True)  # type: ignore[no-any-return]
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Operand:
         return shapes.repeat(self, repeats, axis)
@@ -286,7 +296,8 @@ class ArrayMethods(AugmentedAssignment):
     # ---- elements
 
     def astype(self, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Operand:
-        return ops.astype(self, castable(self, dtype, casting))
+        out = ops.astype(self, castable(self, dtype, casting))
+        return apart(out, (self,), False) if copy else out
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Operand:
         reductions.unwritten("clip", out)

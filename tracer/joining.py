@@ -12,9 +12,11 @@ from adjit.ir.types import normalize_axis
 from .frames import user_location
 from .growing import TracedList
 from .list_items import filled
+from .results import copies
 from .surface import shapes
 
 
+@copies
 def stack(xs: Any, /, axis: int = 0, dtype: Any = None, *, fill: Any = None, length: int | None = None) -> Operand:
     """Return arrays of one shape joined along a new axis.
 

@@ -16,13 +16,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.active import current_builder
 from adjit.ir.errors import DTypeError, ShapeError, UnsupportedError
-from adjit.ir.operand import Operand
+from adjit.ir.operand import Concrete, Operand
 from adjit.ir.types import BOOL, DType, as_dtype, weak_example
 
 from .convert import to_operand
 from .frames import user_location
-from .numpy_fallback import by_numpy, called_by_library, may_fall_back
+from .numpy_fallback import by_numpy, called_by_library, is_known, may_fall_back
 from .scipy_names import advice
 from .surface import elementwise, reductions, shapes
 
@@ -38,7 +39,7 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
         reductions: """sum prod max min any all argmax argmin count_nonzero cumsum cumprod mean var std ptp nansum nanmean nanmax
             nanmin allclose array_equal array_equiv""",
         shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d
-            broadcast_to broadcast_arrays concatenate stack hstack vstack dstack column_stack append split array_split hsplit vsplit dsplit
+            broadcast_to broadcast_arrays concatenate stack hstack vstack dstack column_stack append
             flip fliplr flipud rot90 roll rollaxis resize tile repeat""",
     }.items()
     for name in names.split()
@@ -60,6 +61,7 @@ LATE: dict[str, str] = {
         "linalg": "block",
         "statistics": """average median quantile percentile nanmedian cov corrcoef nanprod nanvar nanstd nancumsum nancumprod nanargmax
             nanargmin nanquantile nanpercentile""",
+        "splitting": "split array_split hsplit vsplit dsplit",
         "histograms": "digitize bincount histogram histogram_bin_edges histogram2d histogramdd",
         "calculus": "gradient trapezoid unwrap logspace geomspace vander polyfit polyder polyint",
         "array_api": "cumulative_sum cumulative_prod",
@@ -273,9 +275,17 @@ def call_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Map
     try:
         return by_rule(function, args, kwargs)
     except UnsupportedError:
+        if function.__name__ in MUTATING and args and is_writable(args, kwargs):
+            args[0][...] = applied(function, getattr(surface("updates"), function.__name__), args, kwargs)
+            return None
         if not may_fall_back(args, kwargs, args[:1] if function.__name__ in MUTATING else kwargs.get("out")):
             raise
     return by_numpy(function, args, kwargs)
+
+
+def is_writable(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether the first argument is a tensor that can be written to: outside of traces."""
+    return isinstance(args[0], Concrete) and current_builder() is None and is_known(args, kwargs)
 
 
 def by_rule(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -305,8 +315,10 @@ def applied(function: Callable[..., Any], ours: Callable[..., Any], args: Sequen
 
 
 def code_below(function: Callable[..., Any]) -> CodeType:
-    """The code of a function of ours, which may be wrapped as a boundary of tracebacks: it has the parameters."""
-    return getattr(function, "__wrapped__", function).__code__
+    """The code of a function of ours, which may be wrapped as a boundary of tracebacks, or as in `results`: it has the parameters."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function.__code__
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -342,6 +354,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapp
     try:
         return ufunc_by_rule(ufunc, method, inputs, kwargs)
     except UnsupportedError:
+        if method == "at" and is_writable(inputs, kwargs):
+            inputs[0][...] = surface("updates").update_at(ufunc.__name__, lambda *both: call_ufunc(ufunc, "__call__", both, {}), *inputs)
+            return None
         if not may_fall_back(inputs, kwargs, inputs[:1] if method == "at" else kwargs.get("out")):
             raise
     return by_numpy(getattr(ufunc, method), inputs, kwargs)

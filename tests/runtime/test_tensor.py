@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import adjit as aj
-from adjit.ir.errors import DTypeError, ShapeError, TraceError, UnsupportedError
+from adjit.ir.errors import DTypeError, ShapeError, TraceError
 
 
 def test_repr_shows_values_and_type() -> None:
@@ -29,9 +29,11 @@ def test_python_scalars_follow_numpy() -> None:
     assert (aj.tensor(np.float32(1)) + 1.5).dtype == np.float32
 
 
-def test_tensor_of_a_tensor_is_itself() -> None:
+def test_tensor_of_a_tensor_is_a_copy() -> None:
     x = aj.tensor([1.0])
-    assert aj.tensor(x) is x
+    assert aj.asarray(x) is x
+    assert aj.tensor(x) is not x
+    assert aj.tensor(x).tolist() == [1.0]
     assert aj.tensor(x, "f4").dtype == np.float32
 
 
@@ -111,7 +113,7 @@ def test_memory_is_described_read_only() -> None:
     assert interface["data"] == (x.numpy().__array_interface__["data"][0], True)
     assert x.tobytes() == np.array([1.0, 2.0]).tobytes()
     assert x.view("u8").tolist() == np.array([[1.0, 2.0]]).view("u8").tolist()
-    assert x.view() is x
+    assert x.view().tolist() == x.tolist()
     assert (x.item(1), x.item(0, 0), aj.Variable([1.0, 2.0]).item(1)) == (2.0, 1.0, 2.0)
 
 
@@ -209,12 +211,6 @@ def test_operators_give_tensors() -> None:
     x = aj.tensor([1.0, 2.0])
     for y in (x + 1, 1 + x, x - 1, 1 - x, x * 2, 2 / x, x**2, -x, abs(x), x > 1, x == x, np.ones(2) * x, x @ x, x.sum(), x[0]):
         assert type(y) is aj.Tensor
-
-
-def test_writing_is_refused() -> None:
-    x = aj.tensor([1.0, 2.0])
-    with pytest.raises(UnsupportedError, match="immutable"):
-        x[0] = 5.0
 
 
 def test_a_traced_value_stays_traced() -> None:

@@ -52,7 +52,7 @@ class Stub:
     def annotation(self, text: Any, of: Callable[..., Any]) -> str:
         text = re.sub(r"\bOperand\b", "Tensor", str(text))
         for name in sorted(set(re.findall(r"(?<![\w.\"])[A-Za-z_]\w*", text)) - BUILTINS):
-            found = of.__globals__.get(name)
+            found = inspect.unwrap(of).__globals__.get(name)
             if name in VOCABULARY:
                 self.names.add(name)
             elif isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields"):

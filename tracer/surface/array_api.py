@@ -57,7 +57,7 @@ KINDS = {
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Operand:
-    """Return an array of zeros: arrays are immutable, so it could not be filled later.
+    """Return an array of zeros.
 
     >>> aj.empty(2)
     Tensor([0., 0.], f64[2])
@@ -84,7 +84,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Operand:
     array = np.from_dlpack(x)
     changes = array.flags.writeable or isinstance(x, np.ndarray)  # a read-only array of NumPy may be a view of one that is not
     if changes and copy is False:
-        raise BufferError("from_dlpack: adjit arrays are immutable, and the other library may write to its own: a copy is needed")
+        raise BufferError("from_dlpack: the other library may write to its array, and nothing else may change a tensor: a copy is needed")
     return of_immutable(array.copy() if changes or copy else array)
 
 

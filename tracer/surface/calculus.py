@@ -16,6 +16,7 @@ from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import I64, kept_shape, normalize_axes, normalize_axis, promote
 
 from ..convert import present, to_operand, to_operands
+from ..results import copies
 from .create import linspace
 from .elementwise import floating
 from .indexing import diff
@@ -160,6 +161,7 @@ def polyfit(x: Any, y: Any, deg: int, /, w: Any = None) -> Operand:
     return found / (ops.reshape(scale, (-1, 1)) if found.ndim == 2 else scale)
 
 
+@copies
 def polyder(p: Any, /, m: int = 1) -> Operand:
     """Return the derivative of a polynomial; coefficients have the highest power first.
 

@@ -13,9 +13,11 @@ from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import BOOL, I8
 
 from ..convert import numbers, present, to_operand
+from ..results import copies
 from .elementwise import floating, signbit
 
 
+@copies
 def conjugate(x: Any, /) -> Operand:
     """Return the complex conjugate; real numbers unchanged. Bools become integers, as in NumPy.
 

@@ -19,6 +19,7 @@ from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import F64, as_dtype, as_size, float_dtype, normalize_axes
 
 from ..convert import arithmetic, as_float, numbers, present, rows_joined, to_operand, to_operands
+from ..results import apart, copies
 from .shapes import moveaxis
 
 
@@ -161,6 +162,7 @@ def linspace(
     return (out, step if intervals > 0 else step * np.nan) if retstep else out
 
 
+@copies
 def meshgrid(*xs: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Operand, ...]:
     """Return coordinate arrays of a grid, from the coordinates along its axes.
 
@@ -196,7 +198,9 @@ def tri(n: int, m: int | None = None, /, k: int = 0, dtype: Any = F64) -> Operan
 
 
 def asarray(x: Any, /, dtype: Any = None, *, device: Any = None, copy: Any = None) -> Operand:
-    """Return x as an array; lists of traced values are stacked. Tensors are immutable and therefore not copied; other arrays are.
+    """Return x as an array; lists of traced values are stacked. A tensor of that dtype is returned itself unless `copy` is true.
+
+    Arrays of other libraries are always copied.
 
     >>> aj.asarray([1, 2], dtype="float64")
     Tensor([1., 2.], f64[2])
@@ -208,15 +212,17 @@ def asarray(x: Any, /, dtype: Any = None, *, device: Any = None, copy: Any = Non
         parts = [asarray(item) for item in x]
         x = rows_joined(parts, as_dtype(np.result_type(*(p.dtype for p in parts))))
     out = to_operand(x)
-    return out if dtype is None else ops.cast(out, as_dtype(dtype))
+    out = out if dtype is None else ops.cast(out, as_dtype(dtype))
+    return apart(out, (x,), False) if copy else out
 
 
 def contains_operand(x: Any) -> bool:
     return isinstance(x, Operand) or (isinstance(x, list | tuple) and any(contains_operand(item) for item in x))
 
 
+@copies
 def copy(x: Any, /) -> Operand:
-    """Return a copy of x, or x itself if it is immutable."""
+    """Return a copy of x."""
     held: Any = to_operand(x)
     out: Operand = held.copy()
     return out
@@ -238,6 +244,7 @@ def size(x: Any, /, axis: Any = None) -> int:
     return operand.size if axis is None else math.prod(operand.shape[a] for a in normalize_axes(axis, operand.ndim, "size"))
 
 
+@copies
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Operand:
     """Return x cast to another dtype.
 
@@ -248,6 +255,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> O
     return to_operand(x).astype(dtype)
 
 
+@copies
 def cast(x: Any, dtype: Any, /) -> Operand:
     """Return x cast to another dtype.
 

@@ -21,11 +21,13 @@ from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import as_dtype
 
 from ..convert import to_operands
+from ..results import copies
 from .indexing import diagonal
 
 Labels: TypeAlias = tuple[str, ...]
 
 
+@copies
 def einsum(*operands: Any, dtype: Any = None, optimize: Any = None) -> Operand:
     """Return the Einstein sum: `einsum("ij,jk->ik", a, b)`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from adjit.ir.tracebacks import end_at_callers, ended
 from adjit.ir.types import BOOL, C128, F64, I8, SCALARS, math_dtype
 
 from ..convert import Number, arithmetic, numbers, present, to_operand
+from ..results import apart, copies
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,7 +47,7 @@ def binary(function: Callable[[Any, Any], Operand], name: str, doc: str, *exampl
 def array_result(out: Operand, *args: Any) -> Operand:
     """Return the result of a ufunc: for Python numbers it is a NumPy scalar, whose dtype counts in promotion."""
     if not out.weak:
-        return out
+        return apart(out, args, False)  # type: ignore[no-any-return]
     return out.strong() if any(out is x for x in args) else out.settled()  # nothing else refers to a new value: no cast is needed
 
 
@@ -254,6 +256,7 @@ right_shift = binary(ops.right_shift, "right_shift", "Return a >> b.", ">>> aj.r
 # ---- composed functions
 
 
+@copies
 def stop_gradient(x: Any, /) -> Operand:
     """Return x unchanged, but treated as a constant by differentiation.
 
@@ -263,6 +266,7 @@ def stop_gradient(x: Any, /) -> Operand:
     return ops.stop_gradient(to_operand(x))
 
 
+@copies
 def positive(x: Any, /) -> Operand:
     """Return x itself.
 
@@ -396,6 +400,7 @@ def sinc(x: Any, /) -> Operand:
     return ops.where(zero, 1.0 - scaled * scaled / 6.0, ops.sin(safe) / safe)
 
 
+@copies
 def round(x: Any, /, decimals: int = 0) -> Operand:
     """Return x rounded to a number of decimals, ties to even; not differentiable.
 
@@ -416,6 +421,7 @@ def rint(x: Any, /) -> Operand:
     return ops.round(as_ufuncs(x), 0)
 
 
+@copies
 def clip(x: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Operand:
     """Return the elements limited to the range from the minimum to the maximum."""
     low, high = a_min if min is None else min, a_max if max is None else max
@@ -424,14 +430,18 @@ def clip(x: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, ma
     return ops.clip(to_operand(given[0]), None if low is None else next(bounds), None if high is None else next(bounds))
 
 
-def where(condition: Any, a: Any, b: Any, /) -> Operand:
+def where(condition: Any, a: Any = None, b: Any = None, /) -> Any:
     """Return a where the condition holds, else b. Derivatives are masked too, so a NaN in the branch not chosen does not propagate.
+
+    Of a condition alone, the indices at which it holds: `nonzero`.
 
     >>> aj.where([True, False], [1.0, 2.0], 0.0)
     Tensor([1., 0.], f64[2])
     >>> aj.grad(lambda x: aj.where(x > 0, aj.sqrt(x), 0.0))(0.0)
     Tensor(0., f64[])
     """
+    if a is None and b is None:
+        return import_module("adjit.tracer.surface.sets").nonzero(condition)  # which imports this module
     condition, a, b = numbers(condition, a, b)
     return ops.where(to_operand(condition), a, to_operand(b) if type(a) in SCALARS and type(b) in SCALARS else b)
 
@@ -456,6 +466,7 @@ def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
     return out
 
 
+@copies
 def nan_to_num(x: Any, /, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Operand:
     """Return x with NaN replaced by 0 and infinities by the largest finite numbers of the dtype (or by the given values).
 

@@ -21,6 +21,7 @@ from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import complex_dtype, normalize_axis, real_dtype
 
 from ..convert import present, to_operand, to_operands
+from ..results import copies
 from .create import check_device
 from .shapes import roll
 
@@ -188,12 +189,14 @@ def nested(one: Callable[..., Operand], x: Operand, axes: Sequence[int], sizes: 
     return x
 
 
+@copies
 def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Operand:
     """Compute the transform along several axes, by default all."""
     operand = floating(x, "fftn")
     return nested(fft, operand, *several(operand, s, axes, "fftn"), norm)
 
 
+@copies
 def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Operand:
     """Compute the inverse transform along several axes, by default all."""
     operand = floating(x, "ifftn")
@@ -217,11 +220,13 @@ def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str | None = None) 
     return from_half(operand, sizes[-1], found[-1], norm, True, "irfftn")
 
 
+@copies
 def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Operand:
     """Compute the transform along two axes."""
     return fftn(x, s, axes, norm)
 
 
+@copies
 def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Operand:
     """Compute the inverse transform along two axes."""
     return ifftn(x, s, axes, norm)
@@ -252,11 +257,13 @@ def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None
     return present(Concrete(np.fft.rfftfreq(n, d).astype(np.float64 if dtype is None else dtype)))
 
 
+@copies
 def fftshift(x: Any, /, axes: Any = None) -> Operand:
     """Move the zero frequency to the middle of the axes."""
     return shifted(x, axes, lambda n: n // 2)
 
 
+@copies
 def ifftshift(x: Any, /, axes: Any = None) -> Operand:
     """Undo `fftshift`."""
     return shifted(x, axes, lambda n: -(n // 2))

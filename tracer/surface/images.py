@@ -11,6 +11,7 @@ from adjit.ir.operand import Operand
 from adjit.ir.tracebacks import end_at_callers
 
 from ..convert import to_operand, to_operands
+from ..results import copies
 from .elementwise import floating
 
 
@@ -70,6 +71,7 @@ def conv_transpose(
     return ops.conv_transpose(x, w, strides, padding, dilations, groups, output_padding)
 
 
+@copies
 def max_pool(
     x: Any, /, window: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: int | str | Sequence[Any] = "valid"
 ) -> Operand:

@@ -18,10 +18,11 @@ from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import BOOL, C64, C128, I64, normalize_axis
 
 from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands, with_axes
+from ..results import apart
 from .elementwise import floating
 from .range_checks import check_below, check_places
 from .reductions import sum as total
-from .shapes import as_sizes, broadcast_arrays, moveaxis, stack
+from .shapes import as_sizes, broadcast_arrays, moveaxis, reshape, stack
 
 COMPARED = 256  # elements: with a sorted vector up to this length, all elements are compared; in longer ones, bisection is used
 
@@ -35,7 +36,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, mode: str = "raise") 
     """
     x, positions = to_operands(x, np.array(indices, int) if isinstance(indices, list | tuple) and not len(indices) else indices)
     x, axis = along(with_axes(x), axis, "take")
-    return pick(x, (*[slice(None)] * axis, wrapped(positions, x.shape[axis], mode, "take")))
+    return apart(pick(x, (*[slice(None)] * axis, wrapped(positions, x.shape[axis], mode, "take"))), (x,), False)  # type: ignore[no-any-return]
 
 
 def wrapped(positions: Operand, size: int, mode: str, what: str) -> Operand:
@@ -469,13 +470,12 @@ def ix_(*xs: Any) -> tuple[Operand, ...]:
             [6, 7]], i64[2,2])
     """
     out: list[Operand] = []
-    for axis, given in enumerate(xs):
-        x = to_operand(given)
+    for axis, x in enumerate(map(to_operand, xs)):
         if x.ndim != 1:
             raise ShapeError(f"ix_: takes vectors of positions, not {x.type}")
         if x.dtype.kind == "b":
             x = to_operand(np.flatnonzero(static_index("ix_", x)))
-        out.append(ops.reshape(x, tuple(-1 if a == axis else 1 for a in range(len(xs)))))
+        out.append(reshape(x, tuple(-1 if a == axis else 1 for a in range(len(xs)))))
     return tuple(out)
 
 

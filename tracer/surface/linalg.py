@@ -17,6 +17,7 @@ from adjit.ir.types import F64, listed_axes
 
 from ..convert import present, to_operand, to_operands
 from ..numpy_fallback import tensors
+from ..results import copies
 from . import indexing, norms
 from .create import eye
 from .elementwise import floating
@@ -98,6 +99,7 @@ class QRResult(NamedTuple):
     R: Operand
 
 
+@copies
 def slogdet(a: Any, /) -> SlogdetResult:
     """Return the sign and the logarithm of the absolute determinant: 0 and -inf for a singular matrix, which has no derivative.
 
@@ -144,6 +146,7 @@ def adjoint(x: Operand) -> Operand:
     return matrix_transpose(ops.conj(x))
 
 
+@copies
 def qr(a: Any, /, mode: str = "reduced") -> Any:
     """Return q with orthonormal columns and triangular r with `q @ r = a`; with mode "r", only r.
 
@@ -254,6 +257,7 @@ def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Operand:
     return ops.reshape(ops.solve(ops.reshape(a, (b.type.size, math.prod(shape))), ops.reshape(b, -1)), shape)
 
 
+@copies
 def matrix_power(x: Any, n: int, /) -> Operand:
     """Return a square matrix to the integer power n; if n is negative, its inverse to the power -n.
 
@@ -278,6 +282,7 @@ def matrix_power(x: Any, n: int, /) -> Operand:
     return out if out is not None else base
 
 
+@copies
 def block(rows: Any, /) -> Operand:
     """Assemble an array from nested lists of blocks; the innermost are joined along the last axis."""
     depth = nesting(rows)

@@ -14,8 +14,10 @@ from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import normalize_axis
 
 from ..convert import counting, pick, to_operand
+from ..results import copies
 
 
+@copies
 def pad(x: Any, widths: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Operand:
     """Return x padded with a constant, or with elements of the array (modes edge, reflect, symmetric, wrap).
 

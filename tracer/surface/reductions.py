@@ -17,6 +17,7 @@ from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import BOOL, DType, as_dtype, kept_shape, normalize_axes, reduced_shape
 
 from ..convert import as_float, present, to_operand, to_operands
+from ..results import copies
 from . import elementwise
 from .elementwise import floating, isclose
 
@@ -48,6 +49,7 @@ def restored(out: Operand, dtype: Any) -> Operand:
     return out if dtype is None else ops.cast(out, as_dtype(dtype))
 
 
+@copies
 def sum(
     x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Operand:
@@ -62,6 +64,7 @@ def sum(
     return found if initial is None else found + started(initial, found)
 
 
+@copies
 def prod(
     x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Operand:
@@ -75,6 +78,7 @@ def prod(
     return found if initial is None else found * started(initial, found)
 
 
+@copies
 def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
     """Return the largest element; ties share the derivative equally.
 
@@ -94,6 +98,7 @@ def max(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, i
     return found if initial is None else ops.maximum(found, started(initial, found))
 
 
+@copies
 def min(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
     """Return the smallest element; ties share the derivative equally.
 
@@ -134,6 +139,7 @@ def highest(dtype: DType) -> Any:
     return math.inf if dtype.kind == "f" else True if dtype == BOOL else np.iinfo(dtype).max
 
 
+@copies
 def any(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
     """Return whether any element is true.
 
@@ -144,6 +150,7 @@ def any(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *
     return ops.any(prepared(x, BOOL, where, lambda _: False), axis, keepdims)
 
 
+@copies
 def all(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Operand:
     """Return whether all elements are true.
 
@@ -320,6 +327,7 @@ def ptp(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False) -
     return ops.max(x, axis, keepdims) - ops.min(x, axis, keepdims)
 
 
+@copies
 def nansum(
     x: Any, /, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Operand:
@@ -352,6 +360,7 @@ def numbers_of(x: Operand, where: Any) -> Any:
     return there if where is True else ops.logical_and(there, to_operands(x, where)[1])
 
 
+@copies
 def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
     """Return the largest element, ignoring NaN.
 
@@ -362,6 +371,7 @@ def nanmax(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False
     return _nan_extreme(to_operand(x), axis, keepdims, initial, where, max, elementwise.fmax)
 
 
+@copies
 def nanmin(x: Any, /, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Operand:
     """Return the smallest element, ignoring NaN.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,11 @@ from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import I64, Shape, as_dtype, broadcast_shapes, listed_axes, normalize_axes, normalize_axis
 
 from ..convert import along, array_of_list, counting, pick, present, rows_at_once, to_operand, to_operands, with_axes
+from ..results import copies, views
 from .range_checks import check_not_negative
 
 
+@views
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Operand:
     """Return the elements of x in another shape; one size may be -1.
 
@@ -38,6 +40,7 @@ def as_sizes(shape: Any) -> tuple[int, ...]:
     return tuple(n if is_symbolic(n) else operator.index(n) for n in listed_axes(shape))
 
 
+@views
 def ravel(x: Any, /, order: str = "C") -> Operand:
     """Return x flattened to one axis.
 
@@ -47,6 +50,7 @@ def ravel(x: Any, /, order: str = "C") -> Operand:
     return reshape(x, -1, order=order)
 
 
+@views
 def transpose(x: Any, /, axes: Any = None) -> Operand:
     """Return x with its axes permuted; by default, reversed.
 
@@ -69,6 +73,7 @@ def matrix_transpose(x: Any, /) -> Operand:
     return swapaxes(x, -1, -2)
 
 
+@views
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Operand:
     """Return x with two axes swapped.
 
@@ -82,6 +87,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Operand:
     return ops.transpose(x, tuple(order))
 
 
+@views
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Operand:
     """Return x with axes moved to other positions; the others keep their order.
 
@@ -99,6 +105,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Operand:
     return ops.transpose(x, tuple(order))
 
 
+@views
 def squeeze(x: Any, /, axis: Any = None) -> Operand:
     """Return x without axes of size 1 (all of them, or the given ones).
 
@@ -113,6 +120,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Operand:
     return ops.reshape(x, tuple(n for a, n in enumerate(x.shape) if a not in axes))
 
 
+@views
 def expand_dims(x: Any, /, axis: Any = 0) -> Operand:
     """Return x with axes of size 1 inserted at the given positions of the result.
 
@@ -158,6 +166,7 @@ def each(xs: Sequence[Any], change: Any) -> Any:
     return out[0] if len(out) == 1 else out
 
 
+@views
 def broadcast_to(x: Any, /, shape: Any) -> Operand:
     """Return x broadcast to a shape.
 
@@ -171,6 +180,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Operand:
     return ops.broadcast_to(operand, wanted)
 
 
+@views
 def broadcast_arrays(*xs: Any) -> tuple[Operand, ...]:
     """Return the arrays broadcast to their common shape.
 
@@ -187,6 +197,7 @@ def broadcast_arrays(*xs: Any) -> tuple[Operand, ...]:
 # ---- joining and splitting
 
 
+@copies
 def concatenate(xs: Any, /, axis: int | None = 0, dtype: Any = None) -> Operand:
     """Return the arrays joined along an existing axis.
 
@@ -234,6 +245,7 @@ def operands_of(xs: Any, what: str) -> list[Operand]:
     return out
 
 
+@copies
 def stack(xs: Any, /, axis: int = 0, dtype: Any = None) -> Operand:
     """Join arrays of one shape along a new axis."""
     operands = operands_of(xs, "stack")
@@ -242,6 +254,7 @@ def stack(xs: Any, /, axis: int = 0, dtype: Any = None) -> Operand:
     return concatenate([expand_dims(x, axis) for x in operands], normalize_axis(axis, operands[0].ndim + 1, "stack"), dtype)
 
 
+@views
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Operand, ...]:
     """Return the arrays that x consists of along an axis, without that axis.
 
@@ -252,6 +265,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Operand, ...]:
     return tuple(pick(moved, i) for i in range(len(moved)))
 
 
+@copies
 def hstack(xs: Any, /, dtype: Any = None) -> Operand:
     """Return the arrays joined horizontally: along the second axis, or the first for vectors.
 
@@ -262,6 +276,7 @@ def hstack(xs: Any, /, dtype: Any = None) -> Operand:
     return joined(xs, "hstack", lambda shape: widened(shape, 1), lambda ndim: min(ndim - 1, 1), dtype)
 
 
+@copies
 def vstack(xs: Any, /, dtype: Any = None) -> Operand:
     """Return the arrays joined vertically: along the first axis, with vectors as rows.
 
@@ -272,6 +287,7 @@ def vstack(xs: Any, /, dtype: Any = None) -> Operand:
     return joined(xs, "vstack", lambda shape: widened(shape, 2), lambda ndim: 0, dtype)
 
 
+@copies
 def dstack(xs: Any, /) -> Operand:
     """Return the arrays joined along the third axis.
 
@@ -282,6 +298,7 @@ def dstack(xs: Any, /) -> Operand:
     return joined(xs, "dstack", lambda shape: widened(shape, 3), lambda ndim: 2)
 
 
+@copies
 def column_stack(xs: Any, /) -> Operand:
     """Return the matrix with the given vectors as columns.
 
@@ -297,58 +314,10 @@ def append(x: Any, values: Any, /, axis: int | None = None) -> Operand:
     return concatenate([x, values], axis)
 
 
-def split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
-    """Return the parts of x along an axis: a number of equal ones, or those between the given indices.
-
-    >>> aj.split([1, 2, 3, 4], 2)
-    [Tensor([1, 2], i64[2]), Tensor([3, 4], i64[2])]
-    """
-    x = to_operand(x)
-    axis = normalize_axis(axis, x.ndim, "split")
-    if not isinstance(sections, Iterable) and x.shape[axis] % operator.index(sections):
-        raise ShapeError(f"split: axis {axis} of {x.type} does not divide into {sections} equal parts; use array_split")
-    return array_split(x, sections, axis=axis)
-
-
-def array_split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
-    """Return parts as `split` does, but the first parts may be one element longer than the last.
-
-    >>> aj.array_split([1, 2, 3], 2)
-    [Tensor([1, 2], i64[2]), Tensor([3], i64[1])]
-    """
-    x = to_operand(x)
-    axis = normalize_axis(axis, x.ndim, "array_split")
-    size = x.shape[axis]
-    if isinstance(sections, Iterable):
-        cuts = [operator.index(c) for c in sections]
-    else:
-        parts = operator.index(sections)
-        if parts < 1:
-            raise ShapeError(f"array_split: {parts} parts")
-        cuts = [i * (size // parts) + min(i, size % parts) for i in range(1, parts)]
-    head = [slice(None)] * axis
-    return [ops.slice_(x, [*head, slice(a, b)]) for a, b in zip([0, *cuts], [*cuts, size], strict=True)]
-
-
-def hsplit(x: Any, sections: Any, /) -> list[Operand]:
-    """Split along the second axis, or the first for a vector."""
-    x = to_operand(x)
-    return split(x, sections, axis=1 if x.ndim > 1 else 0)
-
-
-def vsplit(x: Any, sections: Any, /) -> list[Operand]:
-    """Split along the first axis."""
-    return split(x, sections, axis=0)
-
-
-def dsplit(x: Any, sections: Any, /) -> list[Operand]:
-    """Split along the third axis."""
-    return split(x, sections, axis=2)
-
-
 # ---- flipping, rotating and repeating
 
 
+@views
 def flip(x: Any, /, axis: Any = None) -> Operand:
     """Return x with the order of the elements reversed along axes (default: all).
 
@@ -359,16 +328,19 @@ def flip(x: Any, /, axis: Any = None) -> Operand:
     return ops.flip(to_operand(x), axis)
 
 
+@views
 def fliplr(x: Any, /) -> Operand:
     """Reverse the elements along the second axis."""
     return ops.flip(to_operand(x), 1)
 
 
+@views
 def flipud(x: Any, /) -> Operand:
     """Reverse the elements along the first axis."""
     return ops.flip(to_operand(x), 0)
 
 
+@views
 def rot90(x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Operand:
     """Return x rotated by 90 degrees, k times, in the plane of two axes.
 
@@ -391,6 +363,7 @@ def rot90(x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Operand:
             return ops.flip(swapaxes(operand, a, b), b)
 
 
+@copies
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Operand:
     """Return x with elements shifted along an axis; those shifted past the end reappear at the start.
 
@@ -429,6 +402,7 @@ def rolled(x: Operand, shift: Operand, axis: int) -> Operand:
     return pick(x, (*[slice(None)] * axis, (ops.iota((x.shape[axis],), 0) - shift) % size))
 
 
+@views
 def rollaxis(x: Any, axis: int, /, start: int = 0) -> Operand:
     """Move an axis before another."""
     x = to_operand(x)
@@ -445,6 +419,7 @@ def resize(x: Any, new_shape: Any, /) -> Operand:
     return ops.reshape(pick(ops.reshape(x, -1), counting(math.prod(shape)) % x.type.size), shape)
 
 
+@copies
 def tile(x: Any, repeats: Any, /) -> Operand:
     """Return an array that repeats the whole of x along each axis.
 
@@ -461,6 +436,7 @@ def tile(x: Any, repeats: Any, /) -> Operand:
     return ops.reshape(wide, tuple(n * k for n, k in zip(shape, counts, strict=True)))
 
 
+@copies
 def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Operand:
     """Return an array that repeats each element along an axis. With traced counts, the size of the result is found when the function runs.
 

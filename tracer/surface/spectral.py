@@ -22,6 +22,7 @@ from adjit.ir.types import I64, normalize_axis
 
 from ..control import fori_loop
 from ..convert import counting, pick, present, to_operand, to_operands
+from ..results import copies
 from . import linalg
 from .create import eye
 from .elementwise import floating
@@ -63,6 +64,7 @@ class SVDResult(NamedTuple):
 # ---- eigenvalues and singular values
 
 
+@copies
 def eigh(a: Any, /, UPLO: str = "L") -> EighResult:
     """Return the eigenvalues of symmetric or Hermitian matrices, ascending, and the eigenvectors as columns; reads one triangle, as NumPy.
 
@@ -86,6 +88,7 @@ def complex_decompositions() -> Any:
     return hermitian
 
 
+@copies
 def eigvalsh(a: Any, /, UPLO: str = "L") -> Operand:
     """Return the eigenvalues of symmetric or Hermitian matrices, ascending.
 
@@ -95,6 +98,7 @@ def eigvalsh(a: Any, /, UPLO: str = "L") -> Operand:
     return eigh(a, UPLO).eigenvalues
 
 
+@copies
 def eig(a: Any, /) -> EigResult:
     """Return the eigenvalues and eigenvectors of square matrices. They are always complex numbers, and in no order.
 
@@ -109,6 +113,7 @@ def eig(a: Any, /) -> EigResult:
     return EigResult(*general.eig(floating(to_operand(a))))
 
 
+@copies
 def eigvals(a: Any, /) -> Operand:
     """Return the eigenvalues of square matrices: complex numbers, in no order.
 
@@ -121,6 +126,7 @@ def eigvals(a: Any, /) -> Operand:
     return eig(a).eigenvalues
 
 
+@copies
 def svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """Return U, the singular values, descending, and V^H; with `compute_uv=False`, the singular values.
 
@@ -142,6 +148,7 @@ def svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitia
     return SVDResult(u, s, vt)
 
 
+@copies
 def svdvals(a: Any, /) -> Operand:
     """Return the singular values, descending.
 
@@ -278,6 +285,7 @@ def solve_triangular(a: Any, b: Any, /, trans: Any = 0, lower: bool = False, uni
     return ops.solve_triangular(a, b, not lower, trans in (1, "T"), unit_diagonal)
 
 
+@copies
 def lu(a: Any, /, permute_l: bool = False) -> tuple[Operand, ...]:
     """Return a permutation matrix p, a lower triangle l with a diagonal of 1, and an upper triangle u with `p @ l @ u = a`.
 
@@ -308,6 +316,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Operand:
     return solve_triangular(c, first, trans=1 if lower else 0, lower=lower)
 
 
+@copies
 def block_diag(*blocks: Any) -> Operand:
     """Return a matrix with the given matrices along its diagonal and zeros elsewhere; vectors count as rows.
 

@@ -14,6 +14,7 @@ from adjit.ir.tracebacks import end_at_callers
 from adjit.ir.types import C128, F64, I64, as_dtype, kept_shape, normalize_axes
 
 from ..convert import as_float, pick, present, to_operand, to_operands
+from ..results import copies
 from .elementwise import floating
 from .range_checks import check_quantiles
 from .reductions import counted, cumprod, cumsum, mean, prod
@@ -217,6 +218,7 @@ def numbers_in(x: Operand) -> Any:
     return ops.logical_not(ops.isnan(x)) if x.type.is_inexact else True
 
 
+@copies
 def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Operand:
     """Return the product of the elements, ignoring NaN.
 

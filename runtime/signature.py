@@ -204,6 +204,11 @@ def static_key(value: Any, tree: TreeDef, leaf: int) -> Hashable:
             f"argument {argument_path(tree, leaf)} is a {type(value).__name__}: neither an array nor hashable, so a compiled function "
             "cannot tell one value from another; pass an array, or close over it"
         ) from None
+    if hasattr(type(value), "__next__") and type(value).__module__ in ("builtins", "itertools"):
+        raise TypeError(
+            f"argument {argument_path(tree, leaf)} is a {type(value).__name__}: a compiled function would take its elements once, "
+            "while it is traced, and repeat them at every call; pass a list"
+        )
     return type(value), value
 
 

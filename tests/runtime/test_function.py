@@ -8,6 +8,7 @@ import gc
 import pickle
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -473,3 +474,10 @@ def test_threads_are_bounded_and_change_no_bit() -> None:
             aj.function(total, threads=wrong)
         with pytest.raises(ValueError, match="threads"):
             aj.config.threads = wrong
+
+
+@pytest.mark.parametrize("make", [lambda: (k for k in range(3)), lambda: iter([1, 2]), lambda: map(float, [1, 2]), lambda: zip([1], [2])])
+def test_iterators_are_no_arguments(make: Callable[[], Any]) -> None:
+    """A call would repeat the elements that were taken while it was traced."""
+    with pytest.raises(TypeError, match=r"argument 1 is a .*: a compiled function would take its elements once"):
+        aj.function(lambda x, it: x + next(it))(np.ones(2), make())

@@ -196,9 +196,7 @@ class Optimizer(Module):
     def _checked(self, gradient: Any, variable: Variable) -> Operand:
         out = to_operand(gradient)
         if out.type.shape != variable.type.shape:
-            raise ShapeError(
-                f"{self.name}: {label(variable)} is {variable.type}, its gradient {out.type}: gradients and variables are out of order"
-            )
+            raise ShapeError(f"{self.name}: {label(variable)} is {variable.type}, its gradient {out.type}: both must be in the same order")
         return out.astype(variable.type.dtype)
 
     def _accumulated(self, gradients: list[Operand], places: Sequence[int]) -> list[Operand]:

@@ -182,16 +182,16 @@ class JvpCall:
             primals[i], directions[i] = x, d  # type: ignore[call-overload]
         pair: Any = as_called(self.rule)(self.tree.unflatten(primals), self.tree.unflatten(directions))
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise self.wrong(f"a rule of custom_jvp gives (result, tangent), not {type(pair).__name__}")
+            raise self.wrong(f"a rule of custom_jvp must return (result, tangent), not {type(pair).__name__}")
         found, tree = flatten(pair[1])
         if tree != self.out_tree:
-            raise self.wrong(f"the tangent has the structure {tree}, the result {self.out_tree}")
+            raise self.wrong(f"the tangent must have the structure of the result, {self.out_tree}, not {tree}")
         return [self.checked(d, y) for d, y in zip(found, self.results, strict=True) if y.type.is_inexact]
 
     def checked(self, d: Any, result: Operand) -> Operand:
         tangent = result.literal(d, result.type) if isinstance(d, bool | int | float | complex) else as_operand(d)
         if tangent.type != result.type:
-            raise self.wrong(f"a tangent of type {tangent.type} for a result of type {result.type}")
+            raise self.wrong(f"the tangent of a result of type {result.type} must have the same type, not {tangent.type}")
         return tangent
 
     def wrong(self, what: str) -> GradientError:

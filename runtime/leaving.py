@@ -32,7 +32,7 @@ from adjit.tracer.scipy_names import advice
 from .config import config
 from .recording import listening
 
-Way = OneOf["array", "number", "named"]  # by NumPy or similar; by float() or C code that needs a float; by a method
+Kind = OneOf["array", "number", "named"]  # by NumPy or similar; by float() or C code that needs a float; by a method
 
 
 Taken: TypeAlias = tuple[object, Location | None]  # a value extracted from a tape, kept alive so that its id stays unique, and where
@@ -42,7 +42,7 @@ class LostGradientWarning(UserWarning):
     """A value being differentiated passed through NumPy or Python, where nothing is recorded: its influence from there on is ignored."""
 
 
-def leaving(x: Operand, way: Way, out: Any = None) -> None:
+def leaving(x: Operand, kind: Kind, out: Any = None) -> None:
     """Handle the conversion of a tensor to `out`, a NumPy array or a Python number. Call this only while a tape is recording."""
     watching = []
     for recorder in reversed(listening.recorders):
@@ -61,7 +61,7 @@ def leaving(x: Operand, way: Way, out: Any = None) -> None:
         for recorder in watching if out is not None and exit.is_statement() else ():
             recorder.left(x, location, out)
         return
-    named = way == "named" or (way == "number" and exit.names_float())
+    named = kind == "named" or (kind == "number" and exit.names_float())
     if named and not exit.computes() and not any(recorder.strict for recorder in watching):
         for recorder in watching:
             recorder.left(x, location, out)

@@ -161,7 +161,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Ope
     wanted = rest if shape is None else as_shape(shape, "categorical")
     more = wanted[: len(wanted) - len(rest)]
     if (*more, *rest) != wanted:
-        raise ShapeError(f"categorical: the shape {list(wanted)} does not end in that of the distributions, {list(rest)}")
+        raise ShapeError(f"categorical: the shape {list(wanted)} must end with that of the distributions, {list(rest)}")
     return ops.argmax(logits + gumbel(key, (*more, *logits.shape), logits.dtype), axis + len(more))
 
 

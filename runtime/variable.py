@@ -253,7 +253,7 @@ class Variable(TensorMethods, Operand):
                 raise DTypeError(f"{self._label()} is {here}: {array.dtype} values do not fit it")
             operand = wrap(owned_array(value, here.dtype))
         if not self.store.takes(operand.type.shape):
-            raise ShapeError(f"{self._label()} is {here}: a value of type {operand.type} has another shape")
+            raise ShapeError(f"{self._label()} is {here}: a value of type {operand.type} has another shape; reshape it")
         if operand.dtype != here.dtype:
             raise DTypeError(f"{self._label()} is {here}: a value of type {operand.type} must be cast with .astype({str(here.dtype)!r})")
         return operand

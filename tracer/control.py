@@ -54,7 +54,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     """
     functions = [converted(f) for f in branches]
     if not functions:
-        raise TraceError("switch: no branches").at(user_location())
+        raise TraceError("switch: needs at least one branch").at(user_location())
     if current_trace() is None or not is_traced(index):
         return functions[min(max(int(index), 0), len(functions) - 1)](*operands)
     number = as_operand(index)

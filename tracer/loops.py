@@ -76,7 +76,9 @@ def emit_while(trace: Trace, loop: LoopTrace, test: Callable[[list[Any]], Any]) 
             raise TraceError("the condition of a traced `while` assigns a Variable; assign it in the body").at(user_location())
         if not is_traced(go_on):
             if go_on:
-                raise TraceError("the condition of a traced `while` is always true, and nothing leaves the loop").at(user_location())
+                raise TraceError("the condition of a traced `while` is always true, and nothing leaves the loop; add a `break`").at(
+                    user_location()
+                )
             go_on = False
         holds = conform(predicate(go_on, loop.words.what) if is_traced(go_on) else go_on, Kind(TensorType(BOOL), False))
         params = [slot.param for carry in carries for slot in carry.carried() if slot.param is not None]

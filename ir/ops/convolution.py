@@ -384,7 +384,7 @@ def packed(k: Loops, label: str, window: Window) -> Labelled:
 def per_axis(name: str, value: int | Sequence[int], rank: int) -> tuple[int, ...]:
     out = (int(value),) * rank if isinstance(value, int) else tuple(int(v) for v in value)
     if len(out) != rank:
-        raise ShapeError(f"conv: {name} {value!r} for {rank} spatial axes")
+        raise ShapeError(f"conv: {name} {value!r} for {rank} spatial axes; give one number, or one for each")
     return out
 
 
@@ -409,7 +409,7 @@ def paddings(padding: int | str | Sequence[Any], sizes: Shape, places: Shape, st
     given = [padding] * len(sizes) if isinstance(padding, int) else padding
     out = [(int(p), int(p)) if isinstance(p, int) else (int(p[0]), int(p[1])) for p in given]
     if len(out) != len(sizes):
-        raise ShapeError(f"conv: padding {padding!r} for {len(sizes)} spatial axes")
+        raise ShapeError(f"conv: padding {padding!r} for {len(sizes)} spatial axes; give one number, or one for each")
     return out
 
 

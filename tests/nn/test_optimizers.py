@@ -260,7 +260,7 @@ def test_bad_usage() -> None:
     optimizer.apply_gradients([(np.ones(2), v)])
     with raises_with(ValueError, "built for 1 variables (v)", "other", "new optimizer"):
         optimizer.apply_gradients([(np.ones(3), other)])
-    with raises_with(ValueError, "v is f64[2]", "f64[3]", "out of order"):
+    with raises_with(ValueError, "v is f64[2]", "f64[3]", "both must be in the same order"):
         optimizer.apply_gradients([(np.ones(3), v)])
     with raises_with(ValueError, "no gradients"):
         optimizer.apply_gradients([])

@@ -51,6 +51,6 @@ def test_categories():
     logits = np.array([[0.0, -np.inf], [-np.inf, 0.0], [0.0, -np.inf]])
     assert np.array_equal(aj.random.categorical(KEY, logits), [0, 1, 0])
     assert np.array_equal(aj.random.categorical(KEY, logits.T, axis=0, shape=(4, 3)), [[0, 1, 0]] * 4)
-    with pytest.raises(aj.ShapeError, match=r"the shape \[4\] does not end in that of the distributions, \[3\]"):
+    with pytest.raises(aj.ShapeError, match=r"the shape \[4\] must end with that of the distributions, \[3\]"):
         aj.random.categorical(KEY, logits, shape=(4,))
     assert np.array_equal(aj.random.bernoulli(KEY, np.array([0.0, 1.0])), [False, True])

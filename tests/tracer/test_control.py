@@ -90,7 +90,7 @@ ERRORS: list[tuple[Callable[..., Any], tuple[Any, ...], type[Exception], str]] =
     (lambda x: while_loop(lambda s: s[0] < 5, lambda s: s.astype("f4"), x), (V,), TraceError, "but f32[4] from body_fn (test_control.py:"),
     (lambda x: fori_loop(0, x, lambda i, s: s, 1.0), (1.5,), TraceError, "fori_loop: a bound must be an integer, not f64[]"),
     (lambda x: switch(x, [lambda: 1, lambda: 2]), (1.5,), TraceError, "switch: the index must be an integer scalar, not f64[]"),
-    (lambda x: switch(x, []), (1,), TraceError, "switch: no branches"),
+    (lambda x: switch(x, []), (1,), TraceError, "switch: needs at least one branch"),
     (lambda x: scan(lambda c, x: c, 0.0, x), (V,), TraceError, "scan: f must return a pair (carry, y), not Traced"),
     (lambda x: scan(lambda c, x: (c, x), 0.0), (V,), ShapeError, "scan: neither xs nor a length is given"),
     (lambda x: scan(lambda c, x: (c, x), 0.0, (x, x[:2])), (V,), ShapeError, "scan: xs[1] has 2 rows, not 4"),

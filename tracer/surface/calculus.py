@@ -40,7 +40,7 @@ def gradient(f: Any, /, *varargs: Any, axis: Any = None, edge_order: int = 1) ->
     axes = [normalize_axis(a, x.ndim, "gradient") for a in given]  # in the order given, as the distances and the results are
     spacings = list(varargs) if len(varargs) == len(axes) else [*varargs] * len(axes) if len(varargs) == 1 else [1.0] * len(axes)
     if len(varargs) not in (0, 1, len(axes)):
-        raise ShapeError(f"gradient: {len(varargs)} distances for {len(axes)} axes")
+        raise ShapeError(f"gradient: {len(varargs)} distances for {len(axes)} axes; give one for all, or one for each")
     if edge_order != 1:
         raise UnsupportedError(f"gradient: edge_order={edge_order}; only 1 is supported")
     out = [gradient_along(x, a, h) for a, h in zip(axes, spacings, strict=True)]

@@ -62,7 +62,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Operand:
         return pick(ops.reshape(x, -1), ops.reshape(positions, -1))
     axis = normalize_axis(axis, x.ndim, "take_along_axis")
     if positions.ndim != x.ndim:
-        raise ShapeError(f"take_along_axis: indices of rank {positions.ndim} for an array of rank {x.ndim}")
+        raise ShapeError(f"take_along_axis: indices of rank {positions.ndim} for an array of rank {x.ndim}; the ranks must be equal")
     where: list[Any] = []
     for a, n in enumerate(x.shape):
         where.append(positions if a == axis else counting(n, x.ndim, a))
@@ -130,7 +130,7 @@ def searchsorted(a: Any, v: Any, /, side: str = "left", sorter: Any = None) -> O
     if sorter is not None:
         order = to_operand(sorter)
         if order.shape != a.shape:
-            raise ShapeError(f"searchsorted: a sorter of type {order.type} for {a.type}")
+            raise ShapeError(f"searchsorted: a sorter of type {order.type} for {a.type}; it must have an integer for each element")
         a = take(a, order)
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side {side!r} is neither left nor right")
@@ -396,7 +396,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, /, *args: Any, **kwargs: Any
     conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
     values = [f(x, *args, **kwargs) if callable(f) else f for f in funclist]
     if len(values) not in (len(conditions), len(conditions) + 1):
-        raise ShapeError(f"piecewise: {len(values)} functions for {len(conditions)} conditions")
+        raise ShapeError(f"piecewise: {len(values)} functions for {len(conditions)} conditions; give one for each, or one more")
     out = values.pop() if len(values) > len(conditions) else 0
     for condition, value in zip(conditions, values, strict=True):
         out = ops.where(to_operands(x, condition)[1], value, out)

@@ -98,7 +98,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Operand:
     sources = [normalize_axis(a, x.ndim, "moveaxis") for a in as_sizes(source)]
     places = [normalize_axis(a, x.ndim, "moveaxis") for a in as_sizes(destination)]
     if len(sources) != len(places):
-        raise ShapeError(f"moveaxis: {len(sources)} axes for {len(places)} places")
+        raise ShapeError(f"moveaxis: {len(sources)} axes for {len(places)} destinations; give one for each")
     order = [a for a in range(x.ndim) if a not in sources]
     for place, axis in sorted(zip(places, sources, strict=True)):
         order.insert(place, axis)
@@ -375,7 +375,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Operand:
         return ops.reshape(roll(ops.reshape(out, -1), shift, axis=0), out.shape)
     axes, shifts = as_sizes(axis), shifts_of(shift)
     if len(axes) != len(shifts) and 1 not in (len(axes), len(shifts)):
-        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes; give one for all, or one for each")
     for a, by in zip(axes * len(shifts) if len(axes) == 1 else axes, shifts * len(axes) if len(shifts) == 1 else shifts, strict=True):
         at = normalize_axis(a, out.ndim, "roll")
         if isinstance(by, Operand):

@@ -44,7 +44,7 @@ def array_split(x: Any, sections: Any, /, axis: int = 0) -> list[Operand]:
     else:
         parts = operator.index(sections)
         if parts < 1:
-            raise ShapeError(f"array_split: {parts} parts")
+            raise ShapeError(f"array_split: the number of parts must be positive, not {parts}")
         cuts = [i * (size // parts) + min(i, size % parts) for i in range(1, parts)]
     head = [slice(None)] * axis
     return [ops.slice_(x, [*head, slice(a, b)]) for a, b in zip([0, *cuts], [*cuts, size], strict=True)]

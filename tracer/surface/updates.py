@@ -51,7 +51,7 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int | None) -> Op
         return ops.reshape(ops.setitem(ops.reshape(x, -1), ops.reshape(at, -1), values), x.shape)
     axis = normalize_axis(axis, x.ndim, "put_along_axis")
     if at.ndim != x.ndim:
-        raise ShapeError(f"put_along_axis: indices of rank {at.ndim} for an array of rank {x.ndim}")
+        raise ShapeError(f"put_along_axis: indices of rank {at.ndim} for an array of rank {x.ndim}; the ranks must be equal")
     lines = [np.arange(n).reshape([-1 if b == a else 1 for b in range(x.ndim)]) for a, n in enumerate(x.shape)]
     return ops.setitem(x, tuple(at if a == axis else line for a, line in enumerate(lines)), values)
 

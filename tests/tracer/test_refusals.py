@@ -107,7 +107,7 @@ REFUSED: dict[str, Case] = {
     "norm: order 3 is not a matrix norm": (lambda x: np.linalg.norm(x, 3), (M,)),
     "apply_along_axis: f64[0,4] has no lines along axis 1": (lambda x: np.apply_along_axis(np.sum, 1, x[:0]), (M,)),
     "apply_over_axes: the function must keep the axes": (lambda x: np.apply_over_axes(lambda y, axis: np.sum(y), x, [0]), (T,)),
-    "array_split: 0 parts": (lambda x: np.array_split(x, 0), (X,)),
+    "array_split: the number of parts must be positive, not 0": (lambda x: np.array_split(x, 0), (X,)),
     "roll: 3 shifts for 2 axes": (lambda x: np.roll(x, (1, 2, 3), (0, 1)), (M,)),
     "pad: axis 0 is empty, so mode 'edge'": (lambda x: np.pad(x[:0], 1, mode="edge"), (X,)),
     "pad: widths must be integers, not 1.5": (lambda x: np.pad(x, 1.5), (X,)),

@@ -125,7 +125,7 @@ class Loss(Recorded):
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
         function = getattr(cls, "function", None)
-        code = None if function is None else function.__code__
+        code = None if function is None else getattr(function, "__wrapped__", function).__code__  # errors end at a wrapper
         return (*(code.co_varnames[2 : code.co_argcount] if code else ()), "reduction", "name", "dtype")
 
     def call(self, y_true: Any, y_pred: Any) -> Operand:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from adjit.ir.ops.base import Array
 from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import value_of
 from adjit.ir.target import Target
-from adjit.ir.work import block_work
+from adjit.ir.work import running_work
 
 from . import routines
 from .cache.image import Axis, Image, store
@@ -37,14 +37,16 @@ def quick_up_to(block: Block, symbols: Sequence[Axis], target: Target) -> int:
     if not is_bounded(block):
         return 0
     if not symbols:
-        return ANY_SIZE if nanoseconds(block_work(block), target) < QUICK else 0
+        return ANY_SIZE if is_quick(block, target) else 0
     quick, n = 0, 4
-    while (
-        n < ANY_SIZE
-        and nanoseconds(block_work(block, partial(value_of, sizes=dict.fromkeys((s.name for s in symbols), n))), target) < QUICK
-    ):
+    while n < ANY_SIZE and is_quick(block, target, partial(value_of, sizes=dict.fromkeys((s.name for s in symbols), n))):
         quick, n = n, 4 * n
     return quick
+
+
+def is_quick(block: Block, target: Target, size: Callable[[Any], int] = hint_of) -> bool:
+    """Whether a call takes only microseconds. Of a long program, only the first statements are looked at."""
+    return all(nanoseconds(some, target) < QUICK for some in running_work(block, size))
 
 
 def is_bounded(block: Block) -> bool:

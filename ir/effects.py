@@ -44,7 +44,8 @@ NONE = _ALL[False, False, False]
 
 def effects(stmt: Stmt) -> Effects:
     """The effects of the statement, including those of its blocks."""
-    own = effects_of(stmt.op)
+    op = stmt.op
+    own = _ALL[op.can_fail, op.effect, op.can_stop]
     for block in stmt.blocks:
         own = _joined(own, block_effects(block))
     return own

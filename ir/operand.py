@@ -63,6 +63,8 @@ def operators(name: str, scalars: bool = True) -> tuple[Callable[[Any, Any], Ope
 
     def forward(self: Any, other: Any) -> Any:
         try:
+            if type(other) is type(self) and not self.weak and self.read_operand is None:  # as below, but for what need not be asked
+                return getattr(ops, name)(self, other)
             if not is_arithmetic(other):
                 return NotImplemented
             second = as_arithmetic(other) if scalars else as_operand(other)

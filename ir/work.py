@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .cost import NOTHING, Cost
@@ -12,6 +12,8 @@ from .ops.region import Region
 from .sizes import hint_of
 from .specialize import numeric, numeric_type
 from .types import TensorType
+
+SOME = 100  # statements without blocks between two sums of `running_work`
 
 
 def work(stmt: Stmt, size: Callable[[Any], int] = hint_of, in_memory: bool = True) -> Cost:
@@ -36,9 +38,18 @@ def work(stmt: Stmt, size: Callable[[Any], int] = hint_of, in_memory: bool = Tru
 
 
 def block_work(block: Block, size: Callable[[Any], int] = hint_of, in_memory: bool = True) -> Cost:
+    *_, whole = running_work(block, size, in_memory)
+    return whole
+
+
+def running_work(block: Block, size: Callable[[Any], int] = hint_of, in_memory: bool = True) -> Iterator[Cost]:
+    """The work of ever more of the statements of a block, which only grows, and last that of all."""
     known: dict[tuple[Op, tuple[TensorType, ...]], Cost] = {}  # long programs repeat a few elementwise ops on operands of few types
     costs = [NOTHING]
     for stmt in block.stmts:
+        if len(costs) > SOME or stmt.blocks:
+            costs = [summed(costs)]
+            yield costs[0]
         if not stmt.op.is_elementwise:
             costs.append(work(stmt, size, in_memory))
             continue
@@ -47,4 +58,8 @@ def block_work(block: Block, size: Callable[[Any], int] = hint_of, in_memory: bo
         if cost is None:
             cost = known[key] = work(stmt, size, in_memory)
         costs.append(cost)
+    yield summed(costs)
+
+
+def summed(costs: list[Cost]) -> Cost:
     return Cost(*map(sum, zip(*costs, strict=True)))

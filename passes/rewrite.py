@@ -102,7 +102,8 @@ def walk(block: Block) -> Iterator[Stmt]:
             pending.pop()
             continue
         yield stmt
-        pending.extend(iter(b.stmts) for b in reversed(stmt.blocks))
+        if stmt.blocks:
+            pending.extend(iter(b.stmts) for b in reversed(stmt.blocks))
 
 
 def silenced(stmts: Iterable[Stmt]) -> list[Stmt]:

@@ -97,16 +97,18 @@ class Traced(ArrayMethods, Value):
     # ---- operations that need an actual value
 
     def __mul__(self, other: Any) -> Any:
-        self._refuse_repetition(other)
-        return super().__mul__(other)
+        if self.weak:
+            self._refuse_repetition(other)
+        return Operand.__mul__(self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        self._refuse_repetition(other)
-        return super().__rmul__(other)
+        if self.weak:
+            self._refuse_repetition(other)
+        return Operand.__rmul__(self, other)
 
     def _refuse_repetition(self, other: Any) -> None:
         """Raise for `[0.0] * n`: with a Python number n, it repeats the list, and is not a product of arrays."""
-        if self.weak and isinstance(other, list | tuple) and self.type.dtype.kind in "iub":
+        if isinstance(other, list | tuple) and self.type.dtype.kind in "iub":
             self._unknown(
                 "[...] * n",
                 f"how often it repeats a {'list' if isinstance(other, list) else 'tuple'} is",

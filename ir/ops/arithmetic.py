@@ -12,7 +12,7 @@ from ..types import BOOL, F64, I64, DType, float_dtype
 from .base import Array, Emitter, Reg, apply
 from .complex import from_parts, imag, real
 from .elementary import hypot
-from .maps import Binary, Mul, Unary, binary, cast, common_dtype, float_binary, has_complex, promoted, unary, where
+from .maps import Binary, Mul, Unary, binary, cast, common_dtype, float_binary, has_complex, of_one_type, promoted, unary, where
 
 __all__ = [
     "add", "sub", "mul", "div", "neg", "absolute", "sign", "copysign", "floor", "ceil", "round", "trunc",
@@ -260,24 +260,28 @@ class Minimum(BinaryExtremum):
 # ---- frontend functions
 
 
+ADD, SUB, MUL, DIV, NEG = Add(), Sub(), Mul(), Div(), Neg()  # made once: long programs have thousands of them
+
+
 def add(a: Operand | float, b: Operand | float) -> Operand:
-    return binary(Add(), a, b)
+    return binary(ADD, a, b)
 
 
 def sub(a: Operand | float, b: Operand | float) -> Operand:
-    return binary(Sub(), a, b)
+    return binary(SUB, a, b)
 
 
 def mul(a: Operand | float, b: Operand | float) -> Operand:
-    return binary(Mul(), a, b)
+    return binary(MUL, a, b)
 
 
 def div(a: Operand | float, b: Operand | float) -> Operand:
-    return apply(Div(), *promoted("div", (a, b), float_dtype(common_dtype(a, b))))
+    alike = of_one_type((a, b))
+    return apply(DIV, *(promoted("div", (a, b), float_dtype(common_dtype(a, b))) if alike is None else alike))
 
 
 def neg(x: Operand) -> Operand:
-    return unary(Neg(), x)
+    return unary(NEG, x)
 
 
 def absolute(x: Operand) -> Operand:

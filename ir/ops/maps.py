@@ -19,6 +19,7 @@ from ..types import (
     BOOL,
     DTYPE_NAMES,
     F32,
+    F64,
     DType,
     TensorType,
     broadcast_shapes,
@@ -235,6 +236,9 @@ def common_math_dtype(*operands: Operand | complex) -> DType:
 def promoted(name: str, operands: tuple[Operand | complex, ...], dtype: DType | None = None) -> list[Operand]:
     """Operands converted to one dtype and one shape, Python scalars as literals."""
     if dtype is None:
+        alike = of_one_type(operands)
+        if alike is not None:
+            return alike
         dtype = common_dtype(*operands)
     arrays = [x for x in operands if isinstance(x, Operand)]
     leader = arrays[0]
@@ -250,6 +254,20 @@ def promoted(name: str, operands: tuple[Operand | complex, ...], dtype: DType | 
         else:
             out.append(broadcast_to(cast(x, dtype), shape))
     return out
+
+
+def of_one_type(operands: tuple[Operand | complex, ...]) -> list[Operand] | None:
+    """The operands if they are floats of one type, the usual case, or Python floats next to one: these need no promotion."""
+    leader: Operand | None = None
+    for x in operands:
+        if type(x) is float:
+            continue
+        if not isinstance(x, Operand) or x.weak or (leader is not None and x.type is not leader.type):
+            return None
+        leader = x
+    if leader is None or not (leader.type.dtype is F64 or leader.type.dtype is F32):
+        return None
+    return [leader.literal(x, leader.type) if type(x) is float else x for x in operands]  # type: ignore[misc] # operands
 
 
 WHERE_WRAPS = tuple(map(int, np.__version__.split(".")[:2])) < (2, 5)  # Python integers out of range in `np.where`; later versions raise

@@ -442,8 +442,10 @@ class _Grouping:
 
     def _recompute(self, stmt: Stmt, item: _Item) -> None:
         """Recompute a value that costs almost nothing in every later group that reads it, rather than store and load it."""
+        if id(stmt.result) not in item.yields or id(stmt.result) in self.final or not is_plain(stmt):
+            return
         uses = self.uses.get(id(stmt.result), {})
-        if not is_plain(stmt) or ELSEWHERE in uses or id(stmt.result) in self.final or id(stmt.result) not in item.yields:
+        if ELSEWHERE in uses:
             return
         targets = [self.items[position] for position in uses if position != item.position]
         # the recomputed value must be bitwise equal (a maximum is compared with the elements it was taken over): all operands are read from

@@ -10,6 +10,7 @@ The target may overlap itself too when products are added to it: a tile adds one
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 VECTORS = 2  # per row of a tile; the last tile may have three
 LISTED = 4  # tiles up to which they are unrolled, if a tile has rows along two axes
+STREAMED = 1 << 14  # bytes of a factor that stays in the first cache while the rows of the result pass by
 SCATTERED = 4  # rows of a tile at most whose vectors are not contiguous in the target: storing these takes much code
 TARGET = len(Factor)  # index of the first member of the target among the operands
 
@@ -165,6 +167,8 @@ class _Plan:
         """Blocks along the vector axis: as many whole blocks of VECTORS vectors as possible, then one that may have one vector more."""
         if self.vector is None:
             return self._rows([1])
+        if self._streams():
+            return self._bands()
         size, out = self.sizes[self.vector], list[Node]()
         vectors = -(-size // self.lanes)
         last = 1 if vectors == 1 else VECTORS + vectors % VECTORS
@@ -177,6 +181,32 @@ class _Plan:
             rest = size - start
             widths = [self.lanes] * (rest // self.lanes) + ([rest % self.lanes] if rest % self.lanes else [])
             out.append(self._loop(self.vector, start, size, rest, self._rows(widths)))
+        return out
+
+    def _streams(self) -> bool:
+        """Whether the second factor stays in the first cache: then the result, which may not, is written a few whole rows at a time."""
+        if self.vector is None or self.row is None or self.second is not None or self.inner or self.outer:
+            return False
+        sizes = [self.sizes[label] for label in (self.row, self.vector, *self.summed)]
+        if not is_static(*sizes) or self.strides[Factor.VECTOR][self.row] or self.strides[TARGET][self.vector] != 1:
+            return False
+        factor = math.prod(sizes[1:]) * self.dtype.itemsize
+        return sizes[0] > self._height(VECTORS) and sizes[1] >= 2 * VECTORS * self.lanes and factor <= STREAMED
+
+    def _bands(self) -> list[Node]:
+        """Bands of rows, and in each of them the tiles from left to right."""
+        assert self.vector is not None
+        assert self.row is not None
+        size, block, out, start = self.sizes[self.vector], VECTORS * self.lanes, list[Node](), 0
+        whole = size - size % block
+        last = [self.lanes] * (size % block // self.lanes) + [n for n in (size % self.lanes,) if n]
+        for count, length in cuts.evenly(self.sizes[self.row], self._height(VECTORS)):
+            stop = start + count * length
+            tiles: list[Node] = [self._loop(self.vector, 0, whole, block, [self._repeated(self.row, [{}], length, [self.lanes] * VECTORS)])]
+            if last:
+                tiles.append(self._loop(self.vector, whole, size, size - whole, [self._repeated(self.row, [{}], length, last)]))
+            out.append(self._loop(self.row, start, stop, length, tiles))
+            start = stop
         return out
 
     def _rows(self, widths: list[int]) -> list[Node]:

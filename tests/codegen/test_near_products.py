@@ -22,6 +22,38 @@ RNG = np.random.default_rng(0)
 SIZES = [(100, 100, 101), (8, 260, 130), (33, 200, 160), (1000, 36, 200), (17, 513, 31)]  # rows, columns, sums
 
 
+FLAT = [(1848, 544, 4), (617, 555, 3), (301, 70, 16), (95, 131, 8), (40, 600, 1), (64, 64, 16)]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("m", "n", "k"), FLAT)
+def test_flat_products_are_written_a_few_rows_at_a_time(m: int, n: int, k: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every element has the bits that it has in a product of fewer columns, whose tiles are in another order."""
+    monkeypatch.setenv("ADJIT_VERIFY", "1")
+    a, b, c = (RNG.normal(size=shape).astype(dtype) for shape in ((m, k), (k, n), (n,)))
+
+    def layers(a: Any, b: Any, c: Any) -> Any:
+        return a @ b, np.maximum(a @ b + c, 0.0), (a @ b)[::-1]
+
+    found = [[x.numpy() for x in aj.function(layers, threads=threads, dynamic=False)(a, b, c)] for threads in (1, 2, 3)]
+    for others in found[1:]:
+        assert [x.tobytes() for x in others] == [x.tobytes() for x in found[0]]
+    column = aj.function(lambda a, b: a @ b, threads=1, dynamic=False)(a, b[:, :3].copy()).numpy()
+    np.testing.assert_array_equal(found[0][0][:, :3], column)
+    wanted = a.astype("f8") @ b.astype("f8")
+    for x, y in zip(found[0], (wanted, np.maximum(wanted + c, 0.0), wanted[::-1]), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5 if dtype == "f4" else 1e-12, atol=1e-5 if dtype == "f4" else 1e-12)
+
+
+def test_the_order_of_the_tiles_of_a_flat_product() -> None:
+    f = aj.function(lambda a, b: a @ b, threads=1, dynamic=False)
+    for (m, n, k), by_rows in {(1848, 544, 4): True, (1848, 544, 400): False, (1848, 8, 4): False}.items():
+        loops = f.inspect(np.ones((m, k), "f4"), np.ones((k, n), "f4")).loops
+        if "contraction" in loops:
+            rows, columns = loops.find(f"..{m} "), loops.find(f"..{n} ")
+            assert (0 < rows < columns) is by_rows or n <= 8
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)
 def test_bits_do_not_depend_on_threads(m: int, n: int, k: int, dtype: str) -> None:

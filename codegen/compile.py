@@ -12,7 +12,7 @@ from adjit.ir.expr import hint_of
 from adjit.ir.func import Block, Func
 from adjit.ir.ops.base import Array
 from adjit.ir.records import NamedTuple
-from adjit.ir.sizes import value_of
+from adjit.ir.sizes import is_symbolic, value_of
 from adjit.ir.target import Target
 from adjit.ir.work import running_work
 
@@ -68,6 +68,7 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
     module.build()
     results = [assumed_type(r.type) for r in func.results]
     pooled = pooled_from(results)
+    varying = [t for r, t in zip(func.results, results, strict=True) if any(map(is_symbolic, r.type.shape))]
     exports = [MAIN, *([stacks.RELEASE] if module.handles else []), *([probes.log_name] if probes is not None else [])]
     exports += module.functions.values() if target.debug_lines else ()  # for `perf.py`
     has_collectives = any(map(routines.is_of_mpi, module.imports))
@@ -79,8 +80,8 @@ def built(func: Func, target: Target, probes: Probes | None = None) -> Built:
         hint_of(module.memory_bytes),
         module.buffer_count,
         quick=quick_up_to(func.block, module.symbols, target),
-        # results in recycled buffers, and effects that a retry would repeat, need Python
-        enterable=not module.hosts and not has_collectives and all(t.nbytes < pooled for t in results),
+        # results of varying sizes in recycled buffers, and effects that a retry would repeat, need Python
+        enterable=not module.hosts and not has_collectives and all(t.nbytes < pooled for t in varying),
         memory=str(module.memory_bytes),
         exchanges=exchanges(func.block) if has_collectives else "",
         symbols=module.symbols,

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -87,6 +88,22 @@ class Native:
         self._count = image.buffer_count
         self._varies = not all(fixed)
         self._table = ctypes.c_void_p * (self._count + len(self.symbols) + 2)
+
+    def entry_pools(self) -> list[list[Array]]:
+        """Two buffers for each large result whose size is known, for calls through the native entry, and no others.
+
+        Those of the calls through Python until now are among them: otherwise there would be twice as many.
+        """
+        out: list[list[Array]] = []
+        for type, is_fixed, pool in self._results:
+            out.append([])
+            if pool is None or not is_fixed:
+                continue
+            with suppress(IndexError):
+                while len(out[-1]) < KEPT:
+                    out[-1].append(pool.popleft())
+            out[-1] += [np.empty(type.nbytes, np.uint8) for _ in range(KEPT - len(out[-1]))]
+        return out
 
     @property
     def llvm(self) -> str:

@@ -41,6 +41,7 @@ from .bindings import DICT_KEYS, KIND, Checks, byte, pointer
 from .route import RECORD, TAGS, Header, Route, address, slot_offset
 
 LEVELS = (llvm.LEVEL, 0)  # of the entry, and of what it needs in long calls and after errors only
+WRITEABLE = 0x501  # flags of an array that is contiguous, aligned and may be written to
 TUPLE_ITEMS = 24 if sys.version_info < (3, 14) else 32  # from 3.14 on, after the hash
 LAYOUT = {"DICT_KEYS": DICT_KEYS, "KEYS_KIND": KIND, "TUPLE_ITEMS": TUPLE_ITEMS}  # the kind is zero if any key is not a plain string
 
@@ -131,7 +132,9 @@ def available() -> bool:
 
     dims = [ctypes.c_int64.from_address(word(32) + 8 * k).value for k in range(2)]
     array_fits = word(8) == id(np.ndarray) and word(16) == address(x) and word(24, ctypes.c_int32) == 2 and dims == [2, 3]
-    array_fits = array_fits and word(56) == id(x.dtype) and word(64, ctypes.c_int32) & 257 == 257
+    array_fits = array_fits and word(56) == id(x.dtype) and word(64, ctypes.c_int32) & WRITEABLE == WRITEABLE
+    view = x[1:]
+    array_fits = array_fits and ctypes.c_int64.from_address(id(view) + 48).value == id(x)
     probe = _Probe(x)
     slots_fit = ctypes.c_int64.from_address(id(probe) + slot_offset(_Probe, "second")).value == id(x)
     number = 2.5
@@ -192,7 +195,7 @@ def locks() -> variable_locks.Locks:
 def _parts() -> list[tuple[str, Callable[[], str]]]:
     """Name and text of the objects of the entry, which depend on the layouts of this Python and NumPy."""
     numbers = {"RECORD": RECORD, "HEADER": len(Header), "INTERRUPTED": INTERRUPTED, "RAISED": RAISED}
-    numbers |= {"TOO_SMALL": TOO_SMALL, "QUIET": QUIET}
+    numbers |= {"TOO_SMALL": TOO_SMALL, "QUIET": QUIET, "WRITEABLE": WRITEABLE}
     numbers |= {"FAILED": _Installed.FAILED, "LAST": _Installed.LAST, "FIRST": _Installed.FIRST}
     numbers |= TAGS | LAYOUT | variable_locks.NUMBERS | {field.name: int(field) for field in Header}
 

@@ -63,6 +63,7 @@ class Header(enum.IntEnum):
     FORMULAS = 24  # for what follows from sizes
     SHAPES = 25  # of the results of the last call
     WEAK_CLASS = 26  # of tensors that represent Python numbers
+    POOLS = 27  # for each result two buffers, or zeros, if any of them is large
 
 
 class Node(NamedTuple):
@@ -137,8 +138,12 @@ class Route:
         records = [[id(store) + slot_offset(type(store), "data"), int(updated), lock, 0] for store, lock, updated in variables]
         records += [[address(array), 0, 0, 0] for array in constants]
         records += [self._result(result, formulas, address(shapes)) for result in results]
+        pools = native.entry_pools()
+        self._kept.append([buffer for pool in pools for buffer in pool])  # their only reference, while no result is on them
         given = [self._node(node) for node in nodes]
         tables = {Header.NODES: given, Header.LAST_NODES: given, Header.RECORDS: records}
+        if any(pools):
+            tables[Header.POOLS] = [list(map(id, pool)) or [0, 0] for pool in pools]
         if formulas is not None:
             tables[Header.LAST_NODES] = [_last(node, words) for node, words in zip(nodes, given, strict=True)]
             tables |= {Header.SIZES: [[0] * len(self._symbols)], Header.RANGES: formulas.ranges, Header.FORMULAS: formulas.code}

@@ -291,10 +291,42 @@ result.make:
   %rank.wide = word %r.record[1]
   %rank = trunc i64 %rank.wide to i32
   %dims = item %r.record[2]
-  %array = call ptr @adjit_new_array(ptr @adjit_array_type, ptr %descr, i32 %rank, ptr %dims, ptr null, ptr null, i32 0, ptr null)
-  %no.array = icmp eq ptr %array, null
+  %pools = item %route[POOLS]
+  %pooled = icmp ne ptr %pools, null
+  br i1 %pooled, label %result.pool, label %result.new
+result.pool: ; a large result is on a buffer to which nothing but the route refers
+  %pool.first = shl i64 %r, 1
+  %pool.second = or i64 %pool.first, 1
+  %buffer.1 = item %pools[%pool.first]
+  %buffer.2 = item %pools[%pool.second]
+  %has.pool = icmp ne ptr %buffer.1, null
+  br i1 %has.pool, label %result.one, label %result.new
+result.one:
+  %count.1 = load i32, ptr %buffer.1
+  %free.1 = icmp eq i32 %count.1, 1
+  br i1 %free.1, label %result.reuse, label %result.other
+result.other:
+  %count.2 = load i32, ptr %buffer.2
+  %free.2 = icmp eq i32 %count.2, 1
+  br i1 %free.2, label %result.reuse, label %result.new
+result.reuse:
+  %pool.buffer = phi ptr [%buffer.1, %result.one], [%buffer.2, %result.other]
+  %pool.memory = field %pool.buffer[16]
+  %reusing = call ptr @adjit_new_array(ptr @adjit_array_type, ptr %descr, i32 %rank, ptr %dims,
+                                       ptr null, ptr %pool.memory, i32 WRITEABLE, ptr null)
+  %not.reusing = icmp eq ptr %reusing, null
+  br i1 %not.reusing, label %no.memory, label %result.based
+result.based:
+  own %pool.buffer
+  %base.at = getelementptr i8, ptr %reusing, i64 48
+  store ptr %pool.buffer, ptr %base.at
+  br label %result.fine
+result.new:
+  %fresh = call ptr @adjit_new_array(ptr @adjit_array_type, ptr %descr, i32 %rank, ptr %dims, ptr null, ptr null, i32 0, ptr null)
+  %no.array = icmp eq ptr %fresh, null
   br i1 %no.array, label %no.memory, label %result.fine
 result.fine:
+  %array = phi ptr [%reusing, %result.based], [%fresh, %result.new]
   %array.at = getelementptr ptr, ptr %arrays, i64 %r
   store ptr %array, ptr %array.at
   %r.data = field %array[16]

@@ -24,7 +24,7 @@ def _far(monkeypatch: pytest.MonkeyPatch) -> None:
 def check(text: str, *arrays: Any, rtol: float = 1e-9) -> Native:
     func = parse_func(dedent(text))
     native = compile_func(OPTIMIZE(func))
-    for got, want in zip(native(list(arrays)), run(func, *arrays), strict=True):
+    for got, want in zip(native([np.asarray(a) for a in arrays]), run(func, *arrays), strict=True):
         np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
     return native
 

@@ -25,6 +25,9 @@ from .types import TensorType
 INLINE_CONSTANT = 16  # elements: larger arrays are captured as parameters rather than printed in the IR
 
 
+IN_STATEMENTS = (Value, Literal)  # the classes of operands
+
+
 class Emitting:
     """What `Builder.at` returns. Not a generator, which takes twice as long: the adjoint pass enters one for each statement."""
 
@@ -104,12 +107,12 @@ class Builder:
         """Append a statement. `types` are given for ops with regions, inferred otherwise."""
         location, name = self.place()
         try:
-            operands = tuple(a if isinstance(a, Value | Literal) else self.constant(a) for a in args)
+            operands = tuple([a if isinstance(a, IN_STATEMENTS) else self.constant(a) for a in args])
             if types is None:
                 types = op.result_types([a.type for a in operands])
         except AdjitError as error:
             raise error.at(location) from None
-        results = tuple(self.value_class(t, name) for t in types)
+        results = tuple([self.value_class(t, name) for t in types])
         self.stmts.append(Stmt(op, operands, results, blocks, location, self.phase, self.origin))
         return results
 

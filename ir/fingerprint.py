@@ -46,7 +46,7 @@ class _Fingerprint:
         self._lines = lines
         self.words: list[int] = []
         self.described: list[Any] = []
-        self._ops: dict[Op, int] = {}
+        self._ops: dict[Op | type[Op], int] = {}  # of ops without attributes, by class
         self._literals: dict[tuple[TensorType, bytes], int] = {}
         self._values: dict[int, int] = {}
 
@@ -60,9 +60,10 @@ class _Fingerprint:
 
     def stmt(self, stmt: Stmt) -> None:
         op = stmt.op
-        number = self._ops.get(op)
+        key = op if op.__dict__ else type(op)  # a class is hashed faster
+        number = self._ops.get(key)
         if number is None:
-            number = self._ops[op] = len(self._ops)
+            number = self._ops[key] = len(self._ops)
             self.described.append((op.name, *(plain(value) for _, value in op.attributes())))
         self.words += [number, stmt.phase == "backward", len(stmt.args), len(stmt.results), len(stmt.blocks)]
         self.words += map(self.operand, stmt.args)

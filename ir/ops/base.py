@@ -341,9 +341,12 @@ def widened(x: Operand) -> Operand:
     return x if x.type.dtype == dtype else apply(REGISTRY["cast"](dtype), x)
 
 
+INEXACT = (float, complex)
+
+
 def told_apart(attribute: Any) -> Any:
     """An attribute; the bits of a negative zero, which equals 0.0 but means something else, and of a NaN, which does not equal itself."""
-    if not isinstance(attribute, float | complex) or (attribute == attribute and attribute != 0):
+    if not isinstance(attribute, INEXACT) or (attribute == attribute and attribute != 0):
         return attribute
     if isinstance(attribute, complex):
         return told_apart(attribute.real), told_apart(attribute.imag)

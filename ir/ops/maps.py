@@ -182,7 +182,7 @@ def element_cost(stmt: Stmt) -> Cost:
 
 # ---- promotion and broadcasting: the basis of the frontend functions
 
-SCALAR = bool | int | float | complex  # built once: building the union at every call is a good part of the cost of a traced op
+SCALAR = (bool, int, float, complex)  # a tuple: unions take twice as long
 
 
 def cast(x: Operand, dtype: Any) -> Operand:

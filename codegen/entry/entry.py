@@ -60,6 +60,8 @@ class Entry:
 
         The previous routes are freed when no call uses them any more.
         """
+        for route in routes:
+            route.begin()
         installed, kept = _Installed(routes, checks, held), self._table.kept
         kept.append(installed)  # in this order, the table is valid wherever an interrupt ends this
         self._table[1] = installed.address

@@ -138,12 +138,10 @@ class Route:
         records = [[id(store) + slot_offset(type(store), "data"), int(updated), lock, 0] for store, lock, updated in variables]
         records += [[address(array), 0, 0, 0] for array in constants]
         records += [self._result(result, formulas, address(shapes)) for result in results]
-        pools = native.entry_pools()
-        self._kept.append([buffer for pool in pools for buffer in pool])  # their only reference, while no result is on them
+        self._is_begun = False
         given = [self._node(node) for node in nodes]
         tables = {Header.NODES: given, Header.LAST_NODES: given, Header.RECORDS: records}
-        if any(pools):
-            tables[Header.POOLS] = [list(map(id, pool)) or [0, 0] for pool in pools]
+        tables[Header.POOLS] = [[0, 0] for _ in results]
         if formulas is not None:
             tables[Header.LAST_NODES] = [_last(node, words) for node, words in zip(nodes, given, strict=True)]
             tables |= {Header.SIZES: [[0] * len(self._symbols)], Header.RANGES: formulas.ranges, Header.FORMULAS: formulas.code}
@@ -156,6 +154,20 @@ class Route:
         self._arenas: list[Array] = []  # the last one, and those that a running call may use
         self._use_arena(native.new_arena())
         _routes.add(self)
+
+    def begin(self) -> None:
+        """Called before the native entry uses the route first: the memory of calls through Python until now is used from here on."""
+        if self._is_begun:
+            return
+        self._is_begun = True
+        arena = self._native.taken_arena(int(self.words[Header.CAPACITY]) - 1)
+        if arena is not None:
+            self._use_arena(arena)
+        pools = self._native.entry_pools()
+        self._kept.append([buffer for pool in pools for buffer in pool])  # their only reference, while no result is on them
+        at = (int(self.words[Header.POOLS]) - self.address) // 8
+        for k, pool in enumerate(pools):
+            self.words[at + 2 * k : at + 2 * k + len(pool)] = list(map(id, pool))
 
     def was_used(self) -> bool:
         """Whether the route was used since the last call of this method."""

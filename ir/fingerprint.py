@@ -60,7 +60,7 @@ class _Fingerprint:
 
     def stmt(self, stmt: Stmt) -> None:
         op = stmt.op
-        key = op if op.__dict__ else type(op)  # a class is hashed faster
+        key = op.key
         number = self._ops.get(key)
         if number is None:
             number = self._ops[key] = len(self._ops)

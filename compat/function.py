@@ -44,6 +44,7 @@ from .concrete import UNBOUND, ConcreteFunction, fitting, signature_text
 from .data import Dataset
 from .errors import translate
 from .feeding import ARGUMENT, Wanted, fed, feeding, read
+from .iterators import ADVICE, DatasetIterator
 from .loop_rules import TensorLoops
 from .ranges import Range
 from .specs import TensorSpec, VariableSpec
@@ -201,6 +202,10 @@ class Function(RuntimeFunction):
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any], instance: Any) -> Any:
         outermost = current_builder() is None and not config.eager
         try:
+            if outermost and any(type(x) is DatasetIterator for x in (*args, *kwargs.values())):
+                # not traced first: a trace that stops in the middle would have taken elements of other iterators
+                self._steps.add(DatasetIterator, UnplannedError(ADVICE))
+                return self._stepwise(args, kwargs, instance)
             if outermost and self._steps and self._key(args, kwargs, instance) in self._steps:
                 return self._stepwise(args, kwargs, instance)
             try:

@@ -277,6 +277,18 @@ class TestIterators:
         next(iterator)
         assert [int(total(iterator)), int(total(iterator))] == [14, 0]
 
+    def test_beside_an_iterator_of_python(self):
+        @tf.function
+        def total(numbers, iterator):
+            out = tf.constant(0, tf.int64)
+            for x in numbers:
+                out += x
+            return out + next(iterator)
+
+        iterator = self.numbers()
+        next(iterator)
+        assert int(total(iter([10, 20]), iterator)) == 31
+
     def test_made_in_the_function(self):
         dataset = tf.data.Dataset.range(6)
 

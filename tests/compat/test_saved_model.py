@@ -258,5 +258,5 @@ def test_files_that_are_not_saved_models(tmp_path) -> None:
 
 def test_names() -> None:
     assert dir(tf.saved_model) == ["LoadOptions", "SaveOptions", "load", "save"]
-    with pytest.raises(AttributeError, match=r"tf\.saved_model\.simple_save is out of the scope(.|\n)*there are save, load"):
+    with pytest.raises(AttributeError, match=r"tf\.saved_model\.simple_save is out of the scope(.|\n)*it has save, load"):
         _ = tf.saved_model.simple_save

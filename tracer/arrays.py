@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from adjit.ir import ops
+from adjit.ir.active import current_builder
 from adjit.ir.errors import DTypeError, TraceError, UnsupportedError
 from adjit.ir.operand import Operand, as_arithmetic
 from adjit.ir.ops.base import Array
@@ -161,7 +162,9 @@ class ArrayMethods(AugmentedAssignment):
         return At(self)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        immutable("x[index] = value", "x = x.at[index].set(value)")
+        immutable(
+            "x[index] = value", "x = x.at[index].set(value)", ", or write to a variable in one step: x[i, j] = value, not x[i][j] = value"
+        )
 
     def __delitem__(self, key: Any) -> None:
         immutable("del x[index]", "a slice or np.concatenate")
@@ -386,8 +389,10 @@ class AtIndex:
         return present(ops.updateitem(self.x, self.key, lambda items: elementwise.maximum(items, value)))
 
 
-def immutable(what: str, instead: str) -> NoReturn:
-    raise UnsupportedError(f"{what}: adjit arrays are immutable; use {instead}").at(user_location())
+def immutable(what: str, instead: str, traced: str = "") -> NoReturn:
+    """`traced` is what else a function that is being compiled may do."""
+    more = traced if current_builder() is not None else ""
+    raise UnsupportedError(f"{what}: adjit arrays are immutable; use {instead}{more}").at(user_location())
 
 
 methods_end_at_callers(ArrayMethods)

@@ -68,6 +68,8 @@ def names_in(code: CodeType) -> NamesUsed:
             read["STORE"].add(at.argval)
     inner = [names_in(const) for const in code.co_consts if isinstance(const, CodeType)]
     keys = frozenset(const for const in code.co_consts if isinstance(const, str))
+    if "attribute" in read["ATTR"]:  # of converted code: attributes are read by name
+        read["ATTR"].update(key for key in keys if key.isidentifier())
     own = NamesUsed(frozenset(read["GLOBAL"]), frozenset(read["DEREF"]), frozenset(read["ATTR"]), keys, frozenset(read["STORE"]))
     return NamesUsed(*(frozenset().union(*sets) for sets in zip(own, *inner, strict=True)))
 

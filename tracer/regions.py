@@ -188,9 +188,27 @@ def describe(value: Any) -> str:
 
 
 def mismatch(words: Wording, entry: RegionOutput, path: str, values: tuple[Any, Any], advice: str, varies: bool = False) -> TraceError:
-    sides = [f"{describe(v)} {words.side(entry, i, v)}" for i, v in enumerate(values)]
-    kind = VaryingSizeError if varies else TraceError
-    return kind(f"{entry._replace(name=entry.name + path)} is {sides[0]}, but {sides[1]}; {advice}").at(user_location())
+    texts = [describe(value) for value in values]
+    if texts[0] == texts[1] and texts[0].startswith("a ") and not isinstance(values[0], list | tuple | dict):
+        texts[1] = f"another {texts[1][2:]}"
+        name = type(values[0]).__name__
+        advice += (
+            f". The attributes of two objects are joined if {name} is a dataclass, or registered with aj.register_pytree_node; those of "
+            "one object may change"
+        )
+    sides = [f"{text} {words.side(entry, i, value)}" for i, (text, value) in enumerate(zip(texts, values, strict=True))]
+    message = f"{entry._replace(name=entry.name + path)} is {sides[0]}, but {sides[1]}; {advice}{hint(values)}"
+    return (VaryingSizeError if varies else TraceError)(message).at(user_location())
+
+
+def hint(values: tuple[Any, Any]) -> str:
+    """What to write in place of two values that are no numbers, as far as that is known."""
+    a, b = values
+    if (a is None) != (b is None) and a is not UNDEFINED and b is not UNDEFINED:
+        return "; begin with a value of the same kind in place of None, such as a number that cannot occur (math.nan, -1)"
+    if isinstance(a, dict) and isinstance(b, dict) and set(a) != set(b):
+        return "; put the same keys into it before"
+    return ""
 
 
 def name_of(entry: RegionOutput, path: str = "") -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -385,7 +385,7 @@ def calls_without_converting(x):
 
 
 def calls_from_library(x):
-    return functools.reduce(larger, x)
+    return list(itertools.starmap(larger, [(x[0], x[1])]))
 
 
 def larger(a, b):

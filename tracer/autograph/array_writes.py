@@ -20,7 +20,8 @@ from ..regions import is_traced
 from ..sharing import owned
 from ..trace import Traced, current_trace
 from .arrays import is_numpy, stored
-from .expressions import callee, check_others, check_unseen
+from .expressions import callee
+from .updates import check_others, check_unseen
 
 
 def write_array(

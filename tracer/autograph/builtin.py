@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import functools
+import itertools
 import math
 import sys
 import warnings
@@ -37,6 +39,7 @@ from .items import enumerate_items, make_range, reversed_items, zip_items
 from .mathematics import MATH_OVERLOADS
 from .places import not_followed
 from .sorting import sort, sorted_
+from .special import absolute, added
 from .traced_text import TracedText, braced, format_, format_method, join_method, repr_, str_, warn
 
 
@@ -61,10 +64,10 @@ def _extremum(
         if len(args) == 1 and isinstance(args[0], TracedList) and not options:
             return fold(args[0], lambda out, value: pairwise(*arithmetic(out, value)), python.__name__)
         values = list(args[0]) if len(args) == 1 else list(args)
+        if options.get("key") is not None and len(values) > 1 and current_trace() is not None and set(options) <= {"key", "default"}:
+            return extreme_by(options["key"], values, python is builtins.max)
         if set(options) - {"key", "default"} or not values or not holds_traced(values):
             return python(*args, **options) if len(args) > 1 else python(values, **options)
-        if options.get("key") is not None:
-            return extreme_by(options["key"], values, python is builtins.max)
         out = values[0]
         for value in values[1:]:
             # Python returns the first of equal elements, and so does the derivative
@@ -109,7 +112,7 @@ def sum_(iterable: Any, /, start: Any = 0) -> Any:
         return total if isinstance(start, int) and start == 0 else start + total
     if isinstance(iterable, TracedList):
         return start + iterable.sum()
-    return builtins.sum(iterable, start)
+    return added(iterable, start)
 
 
 def all_(iterable: Any, /) -> Any:
@@ -211,11 +214,24 @@ def is_shown(value: Any) -> bool:
 
 
 def map_(function: Any, /, *iterables: Any, **options: Any) -> Any:
-    return builtins.map(function if current_trace() is None else convert(function), *iterables, **options)
+    return builtins.map(handed_over(function), *iterables, **options)
 
 
 def filter_(function: Any, iterable: Any, /) -> Any:
-    return builtins.filter(function if function is None or current_trace() is None else convert(function), iterable)
+    return builtins.filter(None if function is None else handed_over(function), iterable)
+
+
+def reduce_(function: Any, iterable: Any, /, *initial: Any) -> Any:
+    return functools.reduce(handed_over(function), iterable, *initial)
+
+
+def accumulate_(iterable: Any, func: Any = None, *, initial: Any = None) -> Any:
+    return itertools.accumulate(iterable, None if func is None else handed_over(func), initial=initial)
+
+
+def handed_over(function: Any) -> Any:
+    """A function that Python calls, as converted code would call it."""
+    return function if current_trace() is None else overload(function) or convert(function)
 
 
 def range_(*bounds: Any) -> Any:
@@ -254,8 +270,10 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
     builtins.min: min_, builtins.max: max_, builtins.sum: sum_, builtins.all: all_, builtins.any: any_, builtins.print: print_,
     builtins.int: _number(int, I64), builtins.float: _number(float, F64), builtins.bool: _number(bool, BOOL), builtins.range: range_,
     builtins.enumerate: enumerate_items, builtins.zip: zip_items, builtins.reversed: reversed_items, builtins.map: map_,
-    builtins.filter: filter_, builtins.len: len_, builtins.sorted: sorted_, builtins.pow: pow_, builtins.isinstance: isinstance_,
-    builtins.type: type_, builtins.str: str_, builtins.repr: repr_, builtins.format: format_, warnings.warn: warn,
+    builtins.filter: filter_, builtins.len: len_, functools.reduce: reduce_, itertools.accumulate: accumulate_, builtins.sorted: sorted_,
+    builtins.pow: pow_,
+    builtins.isinstance: isinstance_,
+    builtins.abs: absolute, builtins.type: type_, builtins.str: str_, builtins.repr: repr_, builtins.format: format_, warnings.warn: warn,
 }  # fmt: skip
 
 

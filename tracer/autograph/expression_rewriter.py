@@ -23,6 +23,14 @@ COMPARED: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 
 
+ORDERED = frozenset({"<", "<=", ">", ">=", "==", "!="})
+SIGNS: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
+SYMBOLS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+}  # fmt: skip
+
+
 class Expressions(ast.NodeTransformer):
     """Rewrites expressions that branch, and calls."""
 
@@ -73,15 +81,22 @@ class Expressions(ast.NodeTransformer):
         return self.function.operator(name, [self.visit(first), *map(self.function.thunk, rest)], node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
-        if not isinstance(node.op, ast.Not):
-            return self.visited(node)
-        return self.function.operator("not_", [self.visit(node.operand)], node)
+        if isinstance(node.op, ast.Not):
+            return self.function.operator("not_", [self.visit(node.operand)], node)
+        if isinstance(node.operand, ast.Constant):
+            return node
+        return self.function.operator("unary", [ast.Constant(SIGNS[type(node.op)]), self.visit(node.operand)], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:  # noqa: N802
         member = any(isinstance(op, ast.In | ast.NotIn) for op in node.ops)
         identity = any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops) and any(map(is_bool, [node.left, *node.comparators]))
         if (len(node.ops) == 1 and not member and not identity) or binds(node.comparators):
-            return self.visited(node)
+            new = self.visited(node)
+            symbol = COMPARED[type(node.ops[0])]
+            if len(node.ops) > 1 or symbol not in ORDERED:
+                return new
+            assert isinstance(new, ast.Compare)
+            return self.function.operator("compared", [ast.Constant(symbol), new.left, *new.comparators], node)
         args: list[ast.expr] = [self.visit(node.left)]
         for op, right in zip(node.ops, node.comparators, strict=True):
             args += [ast.Constant(COMPARED[type(op)]), self.function.thunk(right)]
@@ -105,9 +120,12 @@ class Expressions(ast.NodeTransformer):
         writes_to_new = any(
             k.arg == "out" and isinstance(k.value, ast.Call) and dotted_path(k.value.func)[-1:] in NEW for k in node.keywords
         )
+        path, called = dotted_path(node.func), node.func
+        if isinstance(called, ast.Attribute):  # a method: it is the call that is rewritten
+            called.value, node.func = self.visit(called.value), ast.Constant(None)
         new = self.visited(node)
         assert isinstance(new, ast.Call)
-        path = dotted_path(node.func)
+        new.func = called if isinstance(called, ast.Attribute) else new.func
         if len(path) == 1 and path[0] in SCOPED and path[0] not in function.variables and len(node.args) <= SCOPED[path[0]]:
             return self.scoped(path[0], new)
         if writes_to_new:
@@ -136,7 +154,7 @@ class Expressions(ast.NodeTransformer):
         """Rewrite indexing: the index of an array or list that is not traced may be traced."""
         new = self.visited(node)
         assert isinstance(new, ast.Subscript)
-        if not isinstance(node.ctx, ast.Load) or not any(isinstance(n, ast.Name) for n in ast.walk(node.slice)):
+        if not isinstance(node.ctx, ast.Load):
             return new
         return self.function.operator("get_item", [new.value, subscript(new.slice)], node)
 
@@ -149,7 +167,18 @@ class Expressions(ast.NodeTransformer):
             and isinstance(new.left.value, str)
         ):
             return self.function.operator("percent", [new.left, new.right], node)
-        return new
+        assert isinstance(new, ast.BinOp)
+        return self.function.operator("binary", [ast.Constant(SYMBOLS[type(new.op)]), new.left, new.right], node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
+        """Rewrite an attribute that is read: it may be a property. Private names are mangled by Python, and stay as they are."""
+        path, private = dotted_path(node), node.attr.startswith("__") and not node.attr.endswith("__")
+        known = path and path[0] not in self.function.variables and self.function.whole.plain(path[0], path[1:])
+        new = self.visited(node)
+        if not isinstance(node.ctx, ast.Load) or private or known:
+            return new
+        assert isinstance(new, ast.Attribute)
+        return self.function.operator("attribute", [new.value, ast.Constant(new.attr)], node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:  # noqa: N802
         """Rewrite an f-string; nested formats are left to Python."""

@@ -25,20 +25,19 @@ from adjit.ir.types import BOOL, TensorType
 
 from ..branches import emit_if
 from ..conversion import convert
-from ..convert import arithmetic, array_of_list, is_number, of_rows, to_operand
+from ..convert import arithmetic, is_number, of_rows, to_operand
 from ..frames import code_of, raised_at, user_location
 from ..growing import TracedList
-from ..in_place import SYMBOLS, fitted
 from ..regions import Attempt, RegionOutput, Wording, is_traced, predicate
-from ..sharing import same_memory, set_memory, share, written
-from ..slices import key_to_write
+from ..sharing import set_memory
 from ..sparse_products import is_sparse
-from ..trace import Splat, Traced, current_trace
+from ..trace import Traced, current_trace
 from .arrays import array_like, fresh_out, is_numpy, joined
 from .builtin import any_, holds_traced, overload
 from .chance import checked
 from .heap import Heap
 from .places import not_followed
+from .special import COMMON, compared, method
 from .traced_text import TracedText, is_text, join_texts, percent_text, written_out
 from .vectorize import vectorized
 
@@ -100,7 +99,12 @@ def cheap(stmts: list[Stmt]) -> bool:
 
 
 def truth(value: Any) -> Any:
-    """Return the value, or its truth if it is a list that may be empty: whether it has items is known only at run time."""
+    """Return the value, or its truth where Python's own way would not do: that of a list which may be empty is known only at run time, and
+    `__bool__` of a user's class is converted.
+    """
+    own = None if type(value) in COMMON else method(value, "__bool__")
+    if own is not None:
+        return own(value)
     return value.length > 0 if isinstance(value, TracedList) and value.least == 0 < value.most else value
 
 
@@ -130,7 +134,7 @@ def _compared(left: Any, symbol: str, right: Any) -> Any:
                     "`if x:`, `not x` or `x == True`"
                 ).at(user_location())
             return (left is right) == (symbol == "is")
-    return _COMPARISONS[symbol](left, right)
+    return compared(symbol, left, right)
 
 
 class Tried(threading.local):
@@ -140,8 +144,6 @@ class Tried(threading.local):
 
 
 tried = Tried()
-
-_COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
 
 
 def matches(value: Any, pattern: Any) -> Any:
@@ -157,6 +159,9 @@ def matches(value: Any, pattern: Any) -> Any:
 def contains(container: Any, value: Any) -> Any:
     if is_traced(container):
         return ops.any(as_operand(container) == value)
+    own = None if type(container) in COMMON else method(container, "__contains__")
+    if own is not None:
+        return truth(own(container, value))
     if not isinstance(container, list | tuple | set | frozenset | range) or not (is_traced(value) or any(is_traced(v) for v in container)):
         return value in container
     same = [item is value or (as_operand(item) == value if isinstance(item, Operand) else value == item) for item in container]
@@ -323,6 +328,9 @@ def get_item(x: Any, key: Any) -> Any:
     """Evaluate `x[key]`. With a traced index, a NumPy array or a list of numbers and arrays is a constant to select from."""
     if isinstance(x, Traced):
         return x[key]
+    own = None if type(x) in COMMON else method(x, "__getitem__")
+    if own is not None:
+        return own(x, key)
     if x is np.r_ or x is np.c_:
         return joined(x, key)
     constant = isinstance(x, np.ndarray) or (type(x) in (list, tuple) and is_numeric(x))
@@ -348,137 +356,6 @@ def is_numeric(x: Any) -> bool:
     return isinstance(x, np.ndarray | np.generic | Operand | bool | int | float | complex)
 
 
-# ---- in-place updates
-
-
-class Augmented:
-    """`x += value` on a variable: the in-place operator, and the binary operator that it falls back to."""
-
-    __slots__ = ("python", "plain")
-
-    def __init__(self, python: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> None:
-        self.python = python
-        self.plain = plain
-
-    def __call__(self, x: Any, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
-        """Return the variable's new value. `argument` is its name if the caller has the same array, `others` as for `set_item`."""
-        value = storable(x, value)
-        if isinstance(x, np.ndarray) and is_traced(value):  # it cannot hold a traced value: the variable gets a new array
-            if x.shape:
-                check_unseen(x, argument, others, f"{{}} {SYMBOLS[self.plain]} ...")
-            out = self.result(x, value)
-            trace = current_trace()
-            if trace is not None and x.shape:
-                trace.overwrite(x, out)
-            return out
-        if others and isinstance(x, Traced | np.ndarray) and x.shape and current_trace() is not None and in_place(x):
-            check_others(x, others, object if isinstance(x, Traced) else Traced)  # NumPy arrays see the update
-        out = self.python(x, value)
-        if isinstance(x, np.ndarray) and (trace := current_trace()) is not None:
-            trace.overwritten.wrote(x)
-        return out
-
-    def result(self, x: Any, value: Any) -> Any:
-        """Return the new contents of the array, or the new value of anything else."""
-        value = storable(x, value)
-        if not is_traced(x) and not is_traced(value):
-            return self.python(x, value)
-        out = self.plain(x, value)
-        return fitted(to_operand(x), out, self.plain) if np.shape(x) and in_place(x) else out
-
-
-def storable(x: Any, value: Any) -> Any:
-    """Return a constant as a NumPy array if x is a NumPy array, which can hold it; anything else unchanged."""
-    return value.numpy() if isinstance(value, Splat) and isinstance(x, np.ndarray) else value
-
-
-def in_place(x: Any) -> bool:
-    """Whether `x += value` changes an array, rather than giving a variable a new one."""
-    return not isinstance(x, Operand) or getattr(x, "in_place", False)
-
-
-iadd = Augmented(operator.iadd, operator.add)
-isub = Augmented(operator.isub, operator.sub)
-imul = Augmented(operator.imul, operator.mul)
-itruediv = Augmented(operator.itruediv, operator.truediv)
-ifloordiv = Augmented(operator.ifloordiv, operator.floordiv)
-imod = Augmented(operator.imod, operator.mod)
-ipow = Augmented(operator.ipow, operator.pow)
-imatmul = Augmented(operator.imatmul, operator.matmul)
-iand = Augmented(operator.iand, operator.and_)
-ior = Augmented(operator.ior, operator.or_)
-ixor = Augmented(operator.ixor, operator.xor)
-ilshift = Augmented(operator.ilshift, operator.lshift)
-irshift = Augmented(operator.irshift, operator.rshift)
-
-
-def set_item(x: Any, key: Any, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
-    """Perform `x[key] = value` and return the variable's new value: a new array if x is traced or a traced value is involved.
-
-    `others` are variables that are read later, and must not be arrays that NumPy would change as well.
-    """
-    trace = current_trace()
-    if isinstance(x, Operand | np.ndarray):
-        value = array_of_list(value)
-    functional = (isinstance(x, Operand) and as_operand(x) is x) or (isinstance(x, np.ndarray) and (is_traced(value) or traced_key(key)))
-    if not functional or trace is None:
-        if trace is not None and isinstance(x, np.ndarray):
-            check_others(x, others, Traced)  # NumPy arrays see the write
-        x[key] = value  # tensors and variables raise an error that says what to do instead
-        if isinstance(x, np.ndarray) and trace is not None:
-            trace.overwritten.wrote(x)
-        return x
-    check_unseen(x, argument, others)
-    target = to_operand(x)
-    out = written(trace, target, key_to_write(target, key, value), value)
-    trace.overwrite(x, out)
-    return out
-
-
-def update_item(x: Any, key: Any, update: Augmented, value: Any, *, argument: str = "", others: Sequence[Callable[[], Any]] = ()) -> Any:
-    """Perform `x[key] += value` and similar."""
-    if isinstance(x, Operand | np.ndarray):
-        value = array_of_list(value)
-    if not traced_key(key):
-        compute = update.result if isinstance(x, Operand | np.ndarray) else update  # an array in a dict or list changes, too
-        return set_item(x, key, compute(x[key], value), argument=argument, others=others)
-    check_unseen(x, argument, others)
-    target = to_operand(x)
-    at = key_to_write(target, key, value)
-    out = ops.updateitem(target, at, lambda items: update.result(items, value))
-    trace = current_trace()
-    if trace is not None:
-        trace.overwrite(x, out)
-    return out
-
-
-def check_unseen(x: Any, argument: str, others: Sequence[Callable[[], Any]], write: str = "{}[...] = ...") -> None:
-    """Raise an error for a write to an array that is referenced elsewhere: NumPy would change it there too, but here only x changes."""
-    trace = current_trace()
-    assert trace is not None
-    if argument or any(same_memory(x, given) for given in trace.root().arguments if given.type.shape):
-        name = argument or "x"
-        raise TraceError(
-            f"`{write.format(name)}` would change an argument, which the caller of a traced function does not see; "
-            f"copy it first: {name} = {name}.copy()"
-        ).at(user_location())
-    check_others(x, others)
-
-
-def check_others(x: Any, others: Sequence[Callable[[], Any]], kind: type = object) -> None:
-    for thunk in others:
-        try:
-            other = thunk()
-        except NameError:  # not assigned yet
-            continue
-        if share(x, other, kind):
-            name = thunk.__code__.co_freevars[0]
-            raise TraceError(
-                f"this write would also change `{name}`, which holds the same array, or a view of it, and is read later; a traced function "
-                "gives the variable that is written its own array: use only that variable afterwards, or copy the array first, with .copy()"
-            ).at(user_location())
-
-
 def traced_key(key: Any) -> bool:
     if isinstance(key, slice):
         key = (key.start, key.stop, key.step)
@@ -486,7 +363,6 @@ def traced_key(key: Any) -> bool:
 
 
 __all__ = [
-    "and_", "assert_stmt", "callee", "compare", "fresh_out", "get_item", "if_exp", "matches", "not_", "or_", "percent", "raised",
-    "set_item", "text", "truth", "update_item", "variables", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow",
-    "imatmul", "iand", "ior", "ixor", "ilshift", "irshift",
+    "and_", "assert_stmt", "callee", "compare", "fresh_out", "get_item", "if_exp", "matches", "not_", "or_", "percent", "raised", "text",
+    "truth", "variables",
 ]  # fmt: skip

@@ -24,8 +24,10 @@ from .array_writes import write_array, write_out  # noqa: F401 - part of `ag__`
 from .expressions import *  # noqa: F403 - `ag__` is one name
 from .items import Items, Stream, as_items
 from .managers import not_suppressing  # noqa: F401 - part of `ag__`
+from .special import attribute, binary, compared, entered, iterated, unary  # noqa: F401 - part of `ag__`
 from .state import Names, Snapshot, assigned_line, check_arguments, entry, held_in
 from .statements import LoopState, TracedBranches
+from .updates import *  # noqa: F403 - `ag__` is one name
 
 UNROLL = 64  # iterations: with more, a loop is tried first
 STATEMENTS = 2048  # in all iterations of an unrolled loop: with more, a loop is tried as well
@@ -137,7 +139,7 @@ def for_stmt(
     stop: str | None = None, roll: bool = True, arguments: Names = (), optional: Names = (), aliases: Names = (), inner: Names = (),
     held: bool = False,
 ) -> None:  # fmt: skip
-    trace = current_trace()
+    trace, iterable = current_trace(), iterated(iterable)
     loop = LoopState(body, carried, fresh, scratch, stop, arguments, optional, aliases, inner)
     plain, rules = body, None if trace is None else trace.root().loop_rules
     if rules is not None and rules.controls(iterable):

@@ -126,7 +126,7 @@ class FunctionRewriter:
             case ast.For():
                 return self.for_(stmt)
             case ast.With():
-                managers = [self.expression(i.context_expr) for i in stmt.items]
+                managers = [self.operator("entered", [self.expression(i.context_expr)], i.context_expr) for i in stmt.items]
                 if lost := sorted(self.live.unless_suppressed.get(stmt, ())):
                     managers = [self.operator("not_suppressing", [m, ast.Constant(", ".join(lost))], m) for m in managers]
                 items = [ast.withitem(m, i.optional_vars) for m, i in zip(managers, stmt.items, strict=True)]

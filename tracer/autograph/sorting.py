@@ -9,6 +9,8 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from adjit.ir import ops
 from adjit.ir.errors import TraceError
 from adjit.ir.operand import Operand
@@ -37,6 +39,8 @@ def sorted_(iterable: Any, /, *, key: Callable[[Any], Any] | None = None, revers
     if is_traced(reverse):
         what = "sorted(): `reverse` is only known when the function runs; sort the list on both sides of an `if`"
         raise TraceError(what).at(user_location())
+    if (known := _known_order(keys)) is not None:
+        return [items[i] for i in (known[::-1] if reverse else known)]
     return _gathered(items, _order(keys, bool(reverse)))
 
 
@@ -48,11 +52,25 @@ def sort(items: list[Any], *, key: Callable[[Any], Any] | None = None, reverse: 
     items[:] = sorted_(items, key=key, reverse=reverse)
 
 
+def _known_order(keys: Sequence[Any]) -> list[int] | None:
+    """The positions of the items, if tuples differ in what they begin with and is known: Python does not look at the rest."""
+    if not all(type(key) in (tuple, list) for key in keys):
+        return None
+    count = min(next((n for n, part in enumerate(key) if any(map(is_traced, flatten(part)[0]))), len(key)) for key in keys)
+    known = [key[:count] for key in keys]
+    if not all(isinstance(leaf, str | bytes | int | float) for leaf in flatten(known)[0]):
+        return None
+    if any(a == b for n, a in enumerate(known) for b in known[:n]):
+        return None
+    return builtins.sorted(range(len(keys)), key=known.__getitem__)
+
+
 def _order(keys: Sequence[Any], descending: bool) -> Operand:
     """Return the positions of the items sorted by their keys: numbers, or tuples of numbers, compared from the first one on."""
     flat = [flatten(key) for key in keys]
     tree = flat[0][1]
-    if any(not other.same(tree) for _, other in flat) or any(to_operand(leaf).ndim for leaves, _ in flat for leaf in leaves):
+    numeric = all(isinstance(leaf, Operand | np.ndarray | np.generic | int | float) for leaves, _ in flat for leaf in leaves)
+    if not numeric or any(not other.same(tree) for _, other in flat) or any(to_operand(x).ndim for leaves, _ in flat for x in leaves):
         raise TraceError(
             "sorted(): the keys must be numbers, or tuples of equally many numbers, since their order is only known when the function runs"
         ).at(user_location())

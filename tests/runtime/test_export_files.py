@@ -148,11 +148,11 @@ def test_names_of_arguments_and_results(tmp_path: Path) -> None:
     )
 
 
-def test_specs_stand_for_arguments(tmp_path: Path) -> None:
+def test_specs_in_place_of_arguments(tmp_path: Path) -> None:
     total = aj.function(lambda x, n: np.sum(x) * n)
     total.export(tmp_path / "total.o", aj.TensorSpec([4, 2], "f4"), 3)
     assert "int total(const float *x, int64_t n, float *out, void *arena);" in (tmp_path / "total.h").read_text()
-    with pytest.raises(ValueError, match=r"compiled for one size, but TensorSpec\(f32\[None,2\]\) leaves it open"):
+    with pytest.raises(ValueError, match=r"compiled for one size, but TensorSpec\(f32\[None,2\]\) leaves a size open"):
         total.export(tmp_path / "total.o", aj.TensorSpec([None, 2], "f4"), 3)
     signed = aj.function(lambda x: np.sum(x), input_signature=[aj.TensorSpec([5], "f8")])
     signed.export(tmp_path / "signed.o")

@@ -103,7 +103,7 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def ended(function: FunctionType) -> FunctionType:
-    """The function as a boundary. It has the globals of the original, by which tools see that it belongs to the same module."""
+    """The function as a boundary. It has the name and the globals of the original, by which profilers and tools see what it is."""
     end = trim
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -113,7 +113,8 @@ def ended(function: FunctionType) -> FunctionType:
             end(error)
             raise
 
-    out = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    code = call.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    out = FunctionType(code, function.__globals__, function.__name__, None, call.__closure__)
     functools.update_wrapper(out, function)
     return out
 

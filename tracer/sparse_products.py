@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from adjit.ir.errors import ShapeError
 from adjit.ir.operand import Operand
 from adjit.ir.ops.base import Array, apply
 from adjit.ir.ops.index import Gather, ScatterAdd
+from adjit.ir.tracebacks import package_of
 
 from .convert import to_operand
 
@@ -25,9 +27,11 @@ def is_sparse(x: object) -> bool:
 
 
 def called_by_scipy() -> bool:
-    """Whether an array is requested by SciPy's product with a sparse matrix, the caller of the caller."""
-    frame = sys._getframe(2)
-    return frame.f_code.co_name == "_matmul_dispatch" and frame.f_globals.get("__name__", "").startswith("scipy.sparse")
+    """Whether an array is requested by SciPy's product with a sparse matrix: the first function on the stack that is not adjit's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and package_of(frame) == "adjit":
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_name == "_matmul_dispatch" and package_of(frame) == "scipy"
 
 
 def declined() -> Array:

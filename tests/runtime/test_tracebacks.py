@@ -65,7 +65,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "iteration over a number": lambda: list(aj.tensor(1.0)),
     "item of several numbers": lambda: aj.tensor([1.0, 2.0]).item(),
     "item of a variable": lambda: aj.Variable([1.0, 2.0])[7],
-    "write to a tensor": lambda: operator.setitem(aj.tensor([1.0]), 0, 2.0),
+    "write out of bounds": lambda: operator.setitem(aj.tensor([1.0]), 3, 2.0),
     "update out of bounds": lambda: aj.tensor([1.0]).at[3].set(2.0),
     "method of a tensor": lambda: aj.tensor([1.0]).astype("string"),
     "tensor of a text": lambda: aj.tensor("text"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Iterable
+from typing import NoReturn
 
 import numpy as np
 
@@ -18,8 +19,13 @@ DATA = 16  # offset of the address in the struct of an array, as the native entr
 _word = ctypes.c_size_t.from_address
 
 
-def by_struct(arrays: Iterable[Array]) -> list[int]:
-    return [_word(id(a) + DATA).value for a in arrays]
+def by_struct(arrays: Iterable[object]) -> list[int]:
+    return [_word(id(a) + DATA).value if isinstance(a, np.ndarray) else no_array(a) for a in arrays]
+
+
+def no_array(x: object) -> NoReturn:
+    """Refuse what has no such struct, as NumPy's scalars: reading one would end the process."""
+    raise TypeError(f"native code takes arrays, not {type(x).__name__}: convert it by np.asarray")
 
 
 def by_interface(arrays: Iterable[Array]) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,11 @@ class NativeCalls:
             except (AdjitError, OSError, MemoryError):  # a user's op must not fail because of this
                 self._is_over = True
             return None if self._is_over else POLL
+
+    @property
+    def replaced(self) -> Mapping[str, Any]:
+        """The Python methods that were replaced, by name."""
+        return {} if self._calls is None else self._calls.replaced
 
     def settle(self, cls: type[Tensor], rows: Sequence[QuickRow]) -> bool:
         """Replace the methods now, and return whether that is possible here: for tests and measurements."""

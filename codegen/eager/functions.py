@@ -121,6 +121,7 @@ class EagerCalls:
     def __init__(self, ufuncs: Sequence[Quick], products: Sequence[Quick], sums: Sequence[tuple[Op, int]], around: Surroundings) -> None:
         """`products`: those of `@` and of `np.dot`. `sums`: the op of a sum of all elements and its number, for each rank."""
         self.is_installed = False
+        self.replaced: dict[str, Any] = {}  # the methods of the class before, None for those that it inherited
         self._kept: list[Any] = [ufuncs, products, sums, around]
         tables = {f.function.__name__: self._table(f) for f in (*ufuncs, *products)}
         rows = [word for f in ufuncs if f.function is not np.square for word in (id(f.function), tables[f.function.__name__])]
@@ -152,6 +153,7 @@ class EagerCalls:
         library = llvm.Library([self._later.result()], EXPORTS, self._imports())
         self._kept.append(library)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._kept))
+        self.replaced = {name: vars(cls).get(name) for name in (*SLOTS, *attributes)}
         for name, function in SLOTS.items():
             setattr(cls, name, _made("PyDescr_NewWrapper", cls, ctypes.c_void_p(_definition(name)), library.address[f"adjit_{function}"]))
         for name in attributes:

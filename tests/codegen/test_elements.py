@@ -44,3 +44,8 @@ def test_the_layout_of_other_pythons_is_not_assumed(monkeypatch: pytest.MonkeyPa
 def test_another_layout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elements, "DATA", 24)
     assert not elements.is_known()
+
+
+def test_scalars_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"takes arrays, not float64: convert it by np\.asarray"):
+        elements.data_addresses([np.float64(1.0)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import fields, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from adjit.ir.func import Block, Func, Stmt, Value
 from adjit.ir.layout import Layout
 from adjit.ir.operand import Operand
 from adjit.ir.parser import parse_func
-from adjit.ir.plan import BufferView, Place
+from adjit.ir.plan import BufferView, Place, Plan
 from adjit.ir.printer import print_name, print_stmt
 from adjit.ir.types import F32, F64, StackType, TensorType
 from adjit.ir.verifier import verify
@@ -249,11 +250,19 @@ def all_values(func: Func) -> Iterator[Value]:
                 yield x
 
 
+def changed_plan(plan: Plan, **changes: Any) -> Plan:
+    out = copy(plan)
+    for name, value in changes.items():
+        assert hasattr(out, name)
+        setattr(out, name, value)
+    return out
+
+
 def wrong_plans(func: Func) -> Iterator[Mutant]:
     plan = func.plan
 
     def planned(what: str, key: int | None, **changes: Any) -> Mutant:
-        return Mutant(what, func.replace(plan=replace(plan, **changes)), values.get(key))
+        return Mutant(what, func.replace(plan=changed_plan(plan, **changes)), values.get(key))
 
     values = {id(v): v for v in all_values(func)}
     arena = {k: p for k, p in plan.places.items() if p.kind == "arena"}
@@ -295,7 +304,7 @@ def clashing_places(func: Func) -> Iterator[Mutant]:
                     if place is None or mine is None or place.kind != "arena" or mine.kind != "arena" or place == mine:
                         continue
                     if last.get(id(before), -1) > n and last.get(id(result), -1) > n:
-                        moved = func.replace(plan=replace(plan, places={**plan.places, id(result): place}))
+                        moved = func.replace(plan=changed_plan(plan, places={**plan.places, id(result): place}))
                         yield Mutant(f"{result!r} over {before!r}", moved, result)
 
 

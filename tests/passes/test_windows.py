@@ -34,7 +34,7 @@ def check(text: str, *arrays: Any) -> Func:
     func = parse_func(dedent(text))
     verify(func)
     out = OPTIMIZE(func)
-    for got, want in zip(compile_func(out)(list(arrays)), run(func, *arrays), strict=True):
+    for got, want in zip(compile_func(out)([np.asarray(a) for a in arrays]), run(func, *arrays), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12)
     assert str(parse_func(str(out))) == str(out)
     return out
@@ -86,10 +86,10 @@ def test_an_index_outside_raises() -> None:
         }
         """
     compiled = compile_func(OPTIMIZE(parse_func(dedent(text))))
-    np.testing.assert_allclose(compiled([X, np.int64(-4)])[0], np.exp(X[0]))
+    np.testing.assert_allclose(compiled([X, np.array(-4)])[0], np.exp(X[0]))
     for index in (4, -5):
         with pytest.raises(OutOfBoundsError, match=rf"gather: index {index} is out of bounds for axis 0 of f64\[4,20\]"):
-            compiled([X, np.int64(index)])
+            compiled([X, np.array(index)])
 
 
 def test_an_array_is_not_changed_while_a_view_of_it_is_alive() -> None:

@@ -88,7 +88,7 @@ def test_a_row_outside_of_the_array_raises() -> None:
     compiled = compile_func(OPTIMIZE(parse_func(dedent(COLLECTING))))
     for first, index in ((5, 5), (-3, -6)):
         with pytest.raises(OutOfBoundsError, match=f"scatter_set: index {index} is out of bounds for axis 0"):
-            compiled([X, np.vstack([X, X[:1]]), np.int64(first)])
+            compiled([X, np.vstack([X, X[:1]]), np.array(first)])
 
 
 def test_a_row_of_an_array_that_the_loop_reads_is_copied_there() -> None:

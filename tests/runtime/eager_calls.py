@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 import adjit as aj
-from adjit.codegen.eager.functions import SLOTS
 from adjit.runtime.quick import settle
-from adjit.runtime.quick_native import ATTRIBUTES
+from adjit.runtime.quick_native import native
 
-NAMES = (*SLOTS, *ATTRIBUTES)
 _known: dict[str, Mapping[str, Any]] = {}
 
 
@@ -32,12 +30,11 @@ def native_calls() -> Iterator[None]:
 @contextmanager
 def _methods(way: str) -> Iterator[None]:
     """Replace methods of tensors inside the block."""
-    before = {name: vars(aj.Tensor).get(name) for name in NAMES}
-    if not _known:
-        _known["python"] = before
+    if not _known:  # they may have been replaced before, by the many calls of other tests
         if not settle():
             pytest.skip("eager calls have no native code here")
-        _known["native"] = {name: vars(aj.Tensor).get(name) for name in NAMES}
+        _known.update(python=native.replaced, native={name: vars(aj.Tensor).get(name) for name in native.replaced})
+    before = {name: vars(aj.Tensor).get(name) for name in native.replaced}
     _set(_known[way])
     try:
         yield

@@ -53,7 +53,7 @@ from adjit.tracer.surface.elementwise import (
     bitwise_xor, cbrt, ceil, copysign, cos, cosh, deg2rad, divide, equal, erf, exp, exp2, expm1, floor, floor_divide, fmax,
     fmin, fmod, greater, greater_equal, heaviside, hypot, isclose, isfinite, isinf, isnan, left_shift, less, less_equal, log, log1p, log2,
     log10, logaddexp, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply, nan_to_num, negative, not_equal,
-    positive, power, rad2deg, reciprocal, relu, remainder, right_shift, rint, round, rsqrt, select, sigmoid, sign, signbit, sin, sinc, sinh,
+    positive, power, rad2deg, reciprocal, relu, remainder, right_shift, rint, round, rsqrt, sigmoid, sign, signbit, sin, sinc, sinh,
     softplus, sqrt, square, stop_gradient, subtract, tan, tanh, trunc, where,
 )  # fmt: skip
 from adjit.tracer.surface.reductions import (
@@ -88,11 +88,12 @@ if _TYPE_CHECKING:
     )  # fmt: skip
     from adjit.tracer.surface import fft as fft, linalg as linalg, special as special
     from adjit.tracer.surface.complex_numbers import angle
+    from adjit.tracer.surface.choices import choose, piecewise, select
     from adjit.tracer.surface.create import (
         arange, asarray, astype, cast, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tri, zeros, zeros_like,
     )  # fmt: skip
     from adjit.tracer.surface.indexing import (
-        argsort, choose, delete, diag, diagonal, diff, insert, interp, isin, ix_, lexsort, one_hot, piecewise, searchsorted, sort,
+        argsort, delete, diag, diagonal, diff, insert, interp, isin, ix_, lexsort, one_hot, searchsorted, sort,
         take, take_along_axis, top_k, trace, tril, triu, unravel_index,
     )  # fmt: skip
     from adjit.tracer.surface.linalg import matrix_power
@@ -153,8 +154,9 @@ _LATE = {
             result_type __array_namespace_info__""",
         "special": "i0",
         "complex_numbers": "angle",
+        "choices": "choose piecewise select",
         "create": "arange asarray astype cast eye full full_like identity linspace meshgrid ones ones_like tri zeros zeros_like",
-        "indexing": """argsort choose delete diag diagonal diff insert interp isin ix_ lexsort one_hot piecewise searchsorted sort take
+        "indexing": """argsort delete diag diagonal diff insert interp isin ix_ lexsort one_hot searchsorted sort take
             take_along_axis top_k trace tril triu unravel_index""",
         "linalg": "matrix_power",
         "norms": "norm",

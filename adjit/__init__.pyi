@@ -1,7 +1,7 @@
 # Written by tests/tools/stubs.py; see there. Do not edit.
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 from adjit import nn as nn, tf as tf
 from adjit.ir.errors import AdjitError as AdjitError
 from adjit.ir.errors import CheckError as CheckError
@@ -71,7 +71,6 @@ from adjit.tracer.surface.array_api import result_type as result_type
 from adjit.tracer.surface.calculus import gradient as gradient
 from adjit.tracer.surface.create import linspace as linspace
 from adjit.tracer.surface.einsum import einsum_path as einsum_path
-from adjit.tracer.surface.elementwise import where as where
 from adjit.tracer.surface.reductions import array_equal as array_equal
 from adjit.tracer.surface.sets import unique as unique
 from adjit.tracer.surface.sets import unique_counts as unique_counts
@@ -395,6 +394,10 @@ def var(x: Any, /, axis: Any = ..., dtype: Any = ..., out: None = ..., ddof: flo
 def vdot(a: Any, b: Any, /) -> Tensor: ...
 def vecdot(a: Any, b: Any, /, axis: int = ...) -> Tensor: ...
 def vstack(xs: Any, /, dtype: Any = ...) -> Tensor: ...
+@overload
+def where(condition: Any, /) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Any, a: Any, b: Any, /) -> Tensor: ...
 def zeros(shape: Any, dtype: Any = ..., *, device: Any = ...) -> Tensor: ...
 def zeros_like(x: Any, /, dtype: Any = ..., *, shape: Any = ..., device: Any = ...) -> Tensor: ...
 __version__: str

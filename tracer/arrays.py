@@ -281,7 +281,7 @@ class ArrayMethods(AugmentedAssignment):
 
     def choose(self, choices: Any, out: None = None, mode: str = "raise") -> Operand:
         reductions.unwritten("choose", out)
-        return late("indexing", "choose")(self, choices, mode)
+        return late("choices", "choose")(self, choices, mode)
 
     def compress(self, condition: Any, axis: int | None = None, out: None = None) -> Operand:
         reductions.unwritten("compress", out)

@@ -35,7 +35,7 @@ NUMPY: dict[Callable[..., Any], Callable[..., Any]] = {
             rad2deg add subtract multiply divide floor_divide remainder power float_power maximum minimum fmax fmin fmod arctan2 hypot
             logaddexp logaddexp2 copysign heaviside divmod modf equal not_equal less less_equal greater greater_equal logical_and logical_or
             logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift
-            round clip select nan_to_num isclose sinc isposinf isneginf""",
+            round clip nan_to_num isclose sinc isposinf isneginf""",
         reductions: """sum prod max min any all argmax argmin count_nonzero cumsum cumprod mean var std ptp nansum nanmean nanmax
             nanmin allclose array_equal array_equiv""",
         shapes: """reshape ravel transpose matrix_transpose swapaxes moveaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d
@@ -53,8 +53,9 @@ LATE: dict[str, str] = {
         "complex_numbers": "real imag isreal iscomplex angle real_if_close conjugate",
         "padding": "pad",
         "indexing": """take take_along_axis argsort sort searchsorted interp tril triu diagonal trace diag diagflat diff ediff1d delete
-            insert choose piecewise isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
+            insert isin partition argpartition lexsort unravel_index tril_indices_from triu_indices_from
             diag_indices_from ix_ sort_complex""",
+        "choices": "choose piecewise select",
         "create": "full_like zeros_like ones_like linspace meshgrid copy shape ndim size astype",
         "create:zeros_like": "empty_like",
         "products": "matmul dot vdot vecdot inner outer tensordot kron cross matvec vecmat",

@@ -135,9 +135,9 @@ def test_arguments_that_cannot_be_differentiated() -> None:
         aj.grad(cube)(np.ones(2))
     with pytest.raises(GradientError, match="floating-point scalars"):
         aj.grad(lambda x: {"a": x, "b": x})(1.0)
-    with pytest.raises(GradientError, match="no argument 1"):
+    with pytest.raises(GradientError, match="argnums names argument 1, but the function was called with 1 positional"):
         aj.grad(cube, argnums=1)(1.0)
-    with pytest.raises(GradientError, match=r"argument 0\['a'\] cannot"):
+    with pytest.raises(GradientError, match=r"argument 0\['a'\] has no gradient"):
         aj.grad(lambda p: p["a"])({"a": "text"})
     with pytest.raises(GradientError, match="structure"):
         aj.jvp(cube, (1.0,), (1.0, 2.0))

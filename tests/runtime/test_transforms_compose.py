@@ -264,7 +264,7 @@ def test_errors_of_custom_jvp() -> None:
     with pytest.raises(GradientError, match=r"f: a custom_jvp function needs its derivative.*@f\.defjvp"):
         f(1.0)
     f.defjvp(lambda primals, tangents: f(*primals))
-    with pytest.raises(GradientError, match=r"gives \(result, tangent\)"):
+    with pytest.raises(GradientError, match=r"must return \(result, tangent\)"):
         aj.grad(f)(2.0)
     f.defjvp(lambda primals, tangents: (f(*primals), (1.0, 2.0)))
     with pytest.raises(GradientError, match="structure"):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_overloads
 
 import numpy as np
 
@@ -29,6 +29,7 @@ MODULES = ["distributed", "implicit", "scipy"]  # the checkers read them as they
 VOCABULARY = {
     "Any": "typing",
     "NamedTuple": "typing",
+    "overload": "typing",
     "Callable": "collections.abc",
     "Iterable": "collections.abc",
     "Sequence": "collections.abc",
@@ -86,9 +87,12 @@ class Stub:
             yield "/"
 
     def function(self, name: str, of: Callable[..., Any]) -> None:
-        result = self.annotation(inspect.signature(of).return_annotation, of)
         self.names.add("Any")
-        self.lines.append(f"def {name}({', '.join(self.parameters(of))}) -> {result}: ...")
+        overloads = get_overloads(of)
+        self.names |= {"overload"} if overloads else set()
+        for each in overloads or [of]:
+            result = self.annotation(inspect.signature(each).return_annotation, each)
+            self.lines.append("@overload\n" * bool(overloads) + f"def {name}({', '.join(self.parameters(each))}) -> {result}: ...")
 
     def taken(self, name: str, value: Any, of: str) -> None:
         """A name that is imported as it is."""
@@ -105,6 +109,10 @@ class Stub:
 
 
 def says_operand(f: Callable[..., Any]) -> bool:
+    return any(map(mentions_operand, get_overloads(f) or [f]))
+
+
+def mentions_operand(f: Callable[..., Any]) -> bool:
     s = inspect.signature(f)
     return any("Operand" in str(a) for a in [s.return_annotation, *(p.annotation for p in s.parameters.values())]) or (
         re.fullmatch(r"[A-Z]\w+", str(s.return_annotation)) is not None and hasattr(f.__globals__.get(str(s.return_annotation)), "_fields")

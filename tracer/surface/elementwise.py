@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from adjit.ir import ops
 from adjit.ir.errors import DTypeError
 from adjit.ir.operand import Operand, as_operand
-from adjit.ir.ops.maps import common_dtype, common_math_dtype, promoted
+from adjit.ir.ops.maps import common_math_dtype, promoted
 from adjit.ir.tracebacks import end_at_callers, ended
 from adjit.ir.types import BOOL, C128, F64, I8, SCALARS, math_dtype
 
@@ -430,6 +430,10 @@ def clip(x: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, ma
     return ops.clip(to_operand(given[0]), None if low is None else next(bounds), None if high is None else next(bounds))
 
 
+@overload
+def where(condition: Any, /) -> tuple[Operand, ...]: ...
+@overload
+def where(condition: Any, a: Any, b: Any, /) -> Operand: ...
 def where(condition: Any, a: Any = None, b: Any = None, /) -> Any:
     """Return a where the condition holds, else b. Derivatives are masked too, so a NaN in the branch not chosen does not propagate.
 
@@ -444,26 +448,6 @@ def where(condition: Any, a: Any = None, b: Any = None, /) -> Any:
         return import_module("adjit.tracer.surface.sets").nonzero(condition)  # which imports this module
     condition, a, b = numbers(condition, a, b)
     return ops.where(to_operand(condition), a, to_operand(b) if type(a) in SCALARS and type(b) in SCALARS else b)
-
-
-def select(conditions: Any, choices: Any, /, default: Any = 0) -> Operand:
-    """Return, for each element, the first of the choices whose condition holds.
-
-    >>> x = aj.arange(5)
-    >>> aj.select([x < 2, x > 3], [x, 10 * x], default=-1)
-    Tensor([ 0,  1, -1, -1, 40], i64[5])
-    """
-    pairs = list(zip(conditions, choices, strict=True))
-    dtype = common_dtype(*numbers(*(choice for _, choice in pairs), default))
-    out = ops.cast(to_operand(default), dtype)
-    for condition, choice in reversed(pairs):
-        given, value = to_operand(condition), to_operand(choice)
-        if given.dtype.kind != "b":
-            raise DTypeError(f"select: conditions are bools, not {given.type}")
-        if not np.can_cast(value.dtype, dtype, "same_kind"):
-            raise DTypeError(f"select: {value.type} among choices of {dtype}; cast it, with np.asarray(choice, dtype)")
-        out = ops.where(given, ops.cast(value, dtype), out)
-    return out
 
 
 @copies

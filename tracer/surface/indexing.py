@@ -15,14 +15,14 @@ from adjit.ir.ops.maps import checked_scalar
 from adjit.ir.records import NamedTuple
 from adjit.ir.sizes import is_symbolic
 from adjit.ir.tracebacks import end_at_callers
-from adjit.ir.types import BOOL, C64, C128, I64, normalize_axis
+from adjit.ir.types import C64, C128, I64, normalize_axis
 
 from ..convert import KNOWN, along, counting, pick, present, to_operand, to_operands, with_axes
 from ..results import apart
 from .elementwise import floating
 from .range_checks import check_below, check_places
 from .reductions import sum as total
-from .shapes import as_sizes, broadcast_arrays, moveaxis, reshape, stack
+from .shapes import as_sizes, moveaxis, reshape
 
 COMPARED = 256  # elements: with a sorted vector up to this length, all elements are compared; in longer ones, bisection is used
 
@@ -369,38 +369,6 @@ def static_index(what: str, index: Any) -> Any:
     if not isinstance(index, Concrete):
         raise UnsupportedError(f"{what}: the shape of its result would depend on values of {index.type}, and shapes are static")
     return index.buffer
-
-
-def choose(index: Any, choices: Any, /, mode: str = "raise") -> Operand:
-    """Return, for each element, the one from the broadcast array that an index names.
-
-    >>> aj.choose([0, 1, 0], [[1, 2, 3], [10, 20, 30]])
-    Tensor([ 1, 20,  3], i64[3])
-    """
-    index, *arrays = to_operands(index, *choices)
-    index = ops.cast(index, I64) if index.dtype == BOOL else index
-    index, *arrays = broadcast_arrays(index, *arrays)
-    if mode == "raise":
-        check_below(index, len(arrays), "choose")
-    return take_along_axis(stack(arrays), ops.reshape(wrapped(index, len(arrays), mode, "choose"), (1, *index.shape)), 0)[0]
-
-
-def piecewise(x: Any, condlist: Any, funclist: Any, /, *args: Any, **kwargs: Any) -> Operand:
-    """Return, for each element, the value of the last function whose condition holds; an extra function is the default.
-
-    >>> x = aj.array([-2.0, 1.0, 3.0])
-    >>> aj.piecewise(x, [x < 0, x > 2], [lambda x: -x, 9.0, lambda x: x])
-    Tensor([2., 1., 9.], f64[3])
-    """
-    x = to_operand(x)
-    conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
-    values = [f(x, *args, **kwargs) if callable(f) else f for f in funclist]
-    if len(values) not in (len(conditions), len(conditions) + 1):
-        raise ShapeError(f"piecewise: {len(values)} functions for {len(conditions)} conditions; give one for each, or one more")
-    out = values.pop() if len(values) > len(conditions) else 0
-    for condition, value in zip(conditions, values, strict=True):
-        out = ops.where(to_operands(x, condition)[1], value, out)
-    return ops.broadcast_to(ops.cast(to_operand(out), x.dtype), x.shape)
 
 
 def isin(x: Any, test: Any, /, *, invert: bool = False) -> Operand:
